@@ -1,0 +1,1 @@
+"""Run the examples, record what they said, and put it into pages."""

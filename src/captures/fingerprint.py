@@ -1,0 +1,204 @@
+"""The fingerprint of the code that an example runs: what must stay for a transcript to hold.
+
+It is taken over the syntax tree, so that comments, docstrings and formatting do not count, and
+over what the tree means rather than how a Python version spells it, so that 3.11 to 3.13 agree.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from captures.project import Project
+from captures.script import Script
+
+
+def fingerprint(project: Project, script: Script) -> str:
+    """``sha256:…`` over the script's cells, its first-party modules and its data files."""
+    digest = hashlib.sha256()
+    for cell in script.cells:
+        _add(digest, f"cell {cell.name} {sorted(cell.tags)}", canonical(cell.source).encode())
+    for path in first_party_modules(project, script):
+        _add(digest, project.relative(path), _module(_text(path)).digest)
+    for path in script.data:
+        _add(digest, project.relative(path), path.read_bytes())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def tree_fingerprint(paths: Iterable[Path]) -> str:
+    """``sha256:…`` over every Python file in and under ``paths``."""
+    digest = hashlib.sha256()
+    for root in sorted(paths):
+        files = sorted(root.rglob("*.py")) if root.is_dir() else [root]
+        for path in files:
+            name = path.relative_to(root.parent).as_posix()
+            _add(digest, name, _module(_text(path)).digest)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def first_party_modules(project: Project, script: Script) -> list[Path]:
+    """Every module under ``src`` or beside the script that it can load, however late; sorted."""
+    roots = (script.path.parent, project.src)
+    found: dict[Path, None] = {}
+    pending = [
+        path
+        for wanted in _imports(ast.parse(script.text), package="")
+        for path in _files(wanted, roots)
+    ]
+    while pending:
+        path = pending.pop()
+        if path in found or path == script.path:
+            continue
+        found[path] = None
+        root = next(root for root in roots if path.is_relative_to(root))
+        parts = path.relative_to(root).with_suffix("").parts
+        package = ".".join(parts[:-1])
+        for wanted in _imports(_module(_text(path)).tree, package):
+            pending += _files(wanted, roots)
+    return sorted(found)
+
+
+def canonical(source: str) -> str:
+    """The source's meaning, spelt alike by every supported Python."""
+    return _spell(ast.parse(source))
+
+
+@dataclass(frozen=True)
+class _Module:
+    tree: ast.Module
+    digest: bytes
+
+
+@lru_cache(maxsize=512)
+def _module(text: str) -> _Module:
+    tree = ast.parse(text)
+    return _Module(tree, hashlib.sha256(_spell(tree).encode()).digest())
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _add(digest: "hashlib._Hash", name: str, content: bytes) -> None:
+    # Lengths first, so that no two lists of files run together into the same bytes.
+    for part in (name.encode(), content):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+
+
+_HAS_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _spell(node: object) -> str:
+    if isinstance(node, ast.Constant):
+        return f"{type(node.value).__name__} {node.value!r}"
+    if isinstance(node, ast.JoinedStr):
+        return f"JoinedStr({_spell(_parts(node))})"
+    if isinstance(node, ast.AST):
+        fields = ((name, _meaning(node, name, value)) for name, value in ast.iter_fields(node))
+        # Fields that a newer Python added are empty where the syntax is old.
+        kept = sorted((name, value) for name, value in fields if value not in (None, []))
+        return f"{type(node).__name__}({', '.join(f'{n}={_spell(v)}' for n, v in kept)})"
+    if isinstance(node, list):
+        return f"[{', '.join(map(_spell, node))}]"
+    return repr(node)
+
+
+def _meaning(node: ast.AST, name: str, value: object) -> object:
+    if name in ("type_comment", "type_ignores", "ctx"):
+        return None
+    if name == "body" and isinstance(node, _HAS_DOCSTRING) and ast.get_docstring(node) is not None:
+        return node.body[1:]
+    if name == "format_spec" and isinstance(value, ast.JoinedStr) and not _parts(value):
+        return None
+    return value
+
+
+def _parts(string: ast.JoinedStr) -> list[ast.expr]:
+    """The parts of an f-string: adjacent texts joined, empty ones dropped."""
+    parts: list[ast.expr] = []
+    for value in string.values:
+        if isinstance(value, ast.Constant):
+            before = parts.pop().value if parts and isinstance(parts[-1], ast.Constant) else ""
+            value = ast.Constant(before + value.value)
+            if not value.value:
+                continue
+        parts.append(value)
+    return parts
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, str]]:
+    """``(module, name)`` of everything the code can import; name is "" for plain imports."""
+    for node in _executed(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = _absolute(node, package)
+            yield from ((module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and _is_import_module(node.func):
+            target = node.args[0]
+            if isinstance(target, ast.Constant) and isinstance(target.value, str):
+                base = package if target.value.startswith(".") else ""
+                yield base + target.value, ""
+
+
+def _executed(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node but those that only a type checker sees."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            pending += node.orelse
+        else:
+            pending += ast.iter_child_nodes(node)
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    if not node.level:
+        return node.module or ""
+    parents = package.split(".")
+    base = parents[: len(parents) - node.level + 1]
+    return ".".join([*base, node.module] if node.module else base)
+
+
+def _is_import_module(function: ast.expr) -> bool:
+    return ast.unparse(function) in ("import_module", "importlib.import_module", "__import__")
+
+
+def _files(wanted: tuple[str, str], roots: tuple[Path, ...]) -> Iterator[Path]:
+    """The first-party files that an import executes, packages' ``__init__`` included."""
+    module, name = wanted
+    parts = module.split(".")
+    for root in roots:
+        directories = [root.joinpath(*parts[:depth]) for depth in range(1, len(parts) + 1)]
+        if not (directories[0].is_dir() or directories[0].with_suffix(".py").is_file()):
+            continue
+        yield from (d / "__init__.py" for d in directories if (d / "__init__.py").is_file())
+        target = directories[-1]
+        if target.with_suffix(".py").is_file():
+            yield target.with_suffix(".py")
+        elif target.is_dir():
+            yield from _from_package(target, name)
+        return
+
+
+def _from_package(package: Path, name: str) -> Iterator[Path]:
+    """What ``from package import name`` loads besides the package itself."""
+    submodule = package / name
+    if name and submodule.with_suffix(".py").is_file():
+        yield submodule.with_suffix(".py")
+    elif name and (submodule / "__init__.py").is_file():
+        yield submodule / "__init__.py"
+    elif _loads_lazily(package / "__init__.py"):
+        # Which module a lazy package will load for a name cannot be read off; it may be any.
+        yield from package.rglob("*.py")
+
+
+def _loads_lazily(init: Path) -> bool:
+    return init.is_file() and any(
+        isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
+        for node in _module(_text(init)).tree.body
+    )
