@@ -1,0 +1,156 @@
+"""What every launcher shares: argument checks, layouts, device guard, second-derivative guard."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+# Kernels are bound to the GPU or to the interpreter when their module is imported, so this is too.
+INTERPRETED: bool = triton.knobs.runtime.interpret
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+@triton.jit
+def widen(x):
+    """Half precision is only a storage format: compute in fp32, and fp64 in fp64."""
+    if x.dtype == tl.float64:
+        return x
+    else:  # noqa: RET505 (Triton compiles both sides of an if without else)
+        return x.to(tl.float32)
+
+
+def check_tensors(op: str, **tensors: Tensor | None) -> None:
+    """Raise unless all tensors are floating, strided and on one device where kernels can run.
+
+    Args:
+        op: the public function's name, which opens the message.
+        tensors: each argument by its public name; `None` (an optional one left out) is skipped.
+            The first is the one whose device the others must share.
+    """
+    home: tuple[str, torch.device] | None = None
+    for name, tensor in tensors.items():
+        if tensor is None:
+            continue
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{op}: {name} is a {type(tensor).__name__}; expected a torch.Tensor")
+        if tensor.dtype not in FLOATS:
+            raise TypeError(
+                f"{op}: {name} has dtype {tensor.dtype}; expected torch.float16, torch.bfloat16, "
+                "torch.float32 or torch.float64"
+            )
+        home = _check_place(op, name, tensor, home)
+
+
+def check_index(op: str, name: str, tensor: Tensor, home_name: str, home: Tensor) -> None:
+    """Raise unless `tensor` holds int64 or int32 indices and is on the device of `home`."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{op}: {name} is a {type(tensor).__name__}; expected a torch.Tensor")
+    if tensor.dtype not in (torch.int64, torch.int32):
+        raise TypeError(
+            f"{op}: {name} has dtype {tensor.dtype}; expected torch.int64 or torch.int32"
+        )
+    _check_place(op, name, tensor, (home_name, home.device))
+
+
+def _check_place(
+    op: str, name: str, tensor: Tensor, home: tuple[str, torch.device] | None
+) -> tuple[str, torch.device]:
+    if tensor.layout is not torch.strided:
+        raise TypeError(f"{op}: {name} has layout {tensor.layout}; expected torch.strided")
+    if home is not None and tensor.device != home[1]:
+        raise ValueError(
+            f"{op}: {name} is on {tensor.device} and {home[0]} on {home[1]}; "
+            "expected both on one device"
+        )
+    if tensor.device.type != "cuda" and not (INTERPRETED and tensor.device.type == "cpu"):
+        raise ValueError(
+            f"{op}: {name} is on {tensor.device}; expected a CUDA device (to run on the CPU in "
+            "Triton's interpreter, set TRITON_INTERPRET=1 before importing gradkernels)"
+        )
+    return home or (name, tensor.device)
+
+
+def on_device_of(tensor: Tensor) -> AbstractContextManager:
+    """Make `tensor`'s GPU the current one: Triton launches there, wherever its arguments are."""
+    if tensor.is_cuda and tensor.device.index != torch.cuda.current_device():
+        return torch.cuda.device(tensor.device)
+    return nullcontext()
+
+
+def multiprocessors(tensor: Tensor) -> int:
+    """How many multiprocessors `tensor`'s device has; 2 in the interpreter, so that tests share."""
+    if not tensor.is_cuda:
+        return 2
+    return torch.cuda.get_device_properties(tensor.device).multi_processor_count
+
+
+def dense(x: Tensor) -> Tensor:
+    """`x` if its elements fill its storage, in any order, without gap or overlap; else a copy.
+
+    An elementwise kernel may then walk the storage as one line, and `torch.empty_like` gives
+    results of the same strides, which is what torch's own elementwise operations return.
+    """
+    if x.is_contiguous():
+        return x.resolve_neg()
+    return laid_out_like(x, torch.empty_like(x))
+
+
+def laid_out_like(t: Tensor, x: Tensor) -> Tensor:
+    """`t` in the strides of the dense tensor `x` of its shape: `t` if it has them, else a copy.
+
+    Autograd hands over a dy of any strides: 0 after `sum`, swapped after a transpose.
+    """
+    if t.stride() == x.stride() or (t.is_contiguous() and x.is_contiguous()):
+        return t.resolve_neg()
+    return torch.empty_like(x, dtype=t.dtype).copy_(t)
+
+
+def as_rows(x: Tensor, n: int) -> Tensor:
+    """`x` as a matrix of rows of `n` adjacent elements, at any row stride; a copy if it must be."""
+    rows = x.reshape(x.numel() // n if n else 0, n)
+    return rows.resolve_neg() if rows.stride(1) == 1 or n <= 1 else rows.contiguous()
+
+
+def autocast_to_fp32(x: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
+    """Inside autocast, cast half-precision arguments to fp32, as torch does for this operation."""
+    tensors = (x, *others)
+    if not torch.is_autocast_enabled(x.device.type):
+        return tensors
+    half = (torch.float16, torch.bfloat16)
+    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+
+
+def first_order(launch: Callable[..., Any], *args: Any) -> Any:
+    """`launch(*args)`, the gradients, in such a way that differentiating them again raises.
+
+    The gradients hang on a node of their own whose parents are the tensors among `args`, so every
+    path from a second derivative back to an input passes it, also when dy is a constant, where
+    `torch.autograd.function.once_differentiable` loses the second derivative in silence.
+    """
+    if not torch.is_grad_enabled():  # autograd records backward only under create_graph=True
+        return launch(*args)
+    return FirstOrder.apply(launch, *args)
+
+
+class FirstOrder(torch.autograd.Function):
+    """The node whose forward computes gradients and whose backward refuses."""
+
+    @staticmethod
+    def forward(launch: Callable[..., Any], *args: Any) -> Any:
+        return launch(*args)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.name = inputs[0].__name__
+
+    @staticmethod
+    def backward(ctx: Any, *ddx: Tensor) -> None:
+        raise NotImplementedError(
+            f"{ctx.name} computes a first derivative and has none of its own: for a second "
+            "derivative (a gradient penalty, a Hessian) use torch's operation instead"
+        )
