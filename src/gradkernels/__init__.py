@@ -1,31 +1,29 @@
 """Differentiable Triton kernels, one operation a module: `from gradkernels.gelu import gelu`.
 
-The public functions can also be had from here; a module is imported when first asked for, so that
-a program that uses one kernel depends on that kernel alone.
+A module is imported when first asked for, so that a program that uses one kernel depends on that
+kernel alone. Functions bear the names of their modules, so they are not repeated here.
 """
 
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
-_HOME = {
-    "attention": "attention",
-    "cross_entropy": "cross_entropy",
-    "gelu": "gelu",
-    "layer_norm": "layer_norm",
-    "linear": "linear",
-    "matmul": "linear",
-    "rms_norm": "rms_norm",
-    "scaled_silu": "scaled_silu",
-    "softmax": "softmax",
-}
-
-__all__ = sorted(_HOME)
+__all__ = [
+    "attention",
+    "cross_entropy",
+    "gelu",
+    "layer_norm",
+    "linear",
+    "nn",
+    "rms_norm",
+    "scaled_silu",
+    "softmax",
+]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+def __getattr__(name: str) -> ModuleType:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return import_module(f"{__name__}.{name}")
 
 
 def __dir__() -> list[str]:
