@@ -1,0 +1,86 @@
+"""What pages draw on, each thing read once until its file changes: a build asks for it often."""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+from captures.fault import Faults
+from captures.fingerprint import fingerprint, first_party_modules
+from captures.project import Project
+from captures.script import Script, read_script
+from captures.transcript import MACHINES, Transcript, read_transcript, transcript_path
+
+T = TypeVar("T")
+Stamp = tuple[tuple[int, int] | None, ...]
+
+
+@lru_cache(maxsize=64)
+def library(project: Project) -> "Library":
+    return Library(project)
+
+
+class Library:
+    """Scripts and transcripts of a project, and whether they still belong together."""
+
+    def __init__(self, project: Project):
+        self.project = project
+        self._kept: dict[tuple[str, str], tuple[list[Path], Stamp, object]] = {}
+
+    def script(self, name: str) -> Script:
+        """Raises `Faults` where the script is malformed."""
+        path = self.project.examples / f"{name}.py"
+        return self._remember("script", name, [path], lambda: read_script(self.project, name))
+
+    def transcripts(self, script: Script) -> list[Transcript]:
+        """The transcripts there are, GPU first; raises `Faults` where one is damaged."""
+        found = [self._transcript(script, machine) for machine in MACHINES]
+        return [transcript for transcript in found if transcript is not None]
+
+    def is_fresh(self, script: Script, transcript: Transcript) -> bool:
+        """Whether the transcript is of the code as it is now."""
+        return transcript.fingerprint == self._fingerprint(script)
+
+    def _transcript(self, script: Script, machine: str) -> Transcript | None:
+        path = transcript_path(self.project, script.name, machine)
+        figures = path.parent.glob(f"{path.stem}.*.svg")
+        return self._remember(
+            machine,
+            script.name,
+            [path, *figures],
+            lambda: read_transcript(self.project, script.name, machine),
+        )
+
+    def _fingerprint(self, script: Script) -> str:
+        key = ("fingerprint", script.name)
+        paths = self._kept[key][0] if key in self._kept else []
+        if not paths or self._kept[key][1] != _stamp(paths):
+            modules = first_party_modules(self.project, script)
+            paths = [script.path, *modules, *script.data]
+        return self._remember(*key, paths, lambda: fingerprint(self.project, script))
+
+    def _remember(self, kind: str, name: str, paths: Iterable[Path], read: Callable[[], T]) -> T:
+        paths = list(paths)
+        stamp = _stamp(paths)
+        kept = self._kept.get((kind, name))
+        if kept is None or kept[:2] != (paths, stamp):
+            try:
+                result: T | Faults = read()
+            except Faults as faults:
+                result = faults
+            kept = self._kept[kind, name] = (paths, stamp, result)
+        if isinstance(kept[2], Faults):
+            raise kept[2]
+        return kept[2]  # type: ignore[return-value]
+
+
+def _stamp(paths: Iterable[Path]) -> Stamp:
+    return tuple(_stamp_of(path) for path in paths)
+
+
+def _stamp_of(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size
