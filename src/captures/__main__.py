@@ -1,0 +1,3 @@
+from captures.cli import main
+
+main()

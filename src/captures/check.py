@@ -1,0 +1,151 @@
+"""Whether the tree may be published, judged without executing anything."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from captures.fault import Fault, Faults
+from captures.fingerprint import tree_fingerprint
+from captures.forms import Shown, read_pages
+from captures.honesty import dishonest_prints, unguarded_errors
+from captures.library import library
+from captures.places import shown_at
+from captures.project import Project
+from captures.prose import check_prose
+from captures.resolve import check_pages
+from captures.script import Cell, Script, script_names
+from captures.transcript import MACHINES, Transcript, transcript_path
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``errors`` forbid publishing; ``warnings`` are stale or missing GPU runs."""
+
+    errors: tuple[Fault, ...]
+    warnings: tuple[Fault, ...]
+
+
+def check(project: Project, release: bool = False) -> Verdict:
+    """Judge scripts, transcripts and pages; under ``release`` nothing of the GPU may be stale."""
+    return _Check(project, release).judge()
+
+
+@dataclass
+class _Check:
+    project: Project
+    release: bool
+    errors: set[Fault] = field(default_factory=set)
+    warnings: set[Fault] = field(default_factory=set)
+    forms: list[Shown] = field(default_factory=list)
+    transcripts: dict[str, list[Transcript]] = field(default_factory=dict)
+
+    def judge(self) -> Verdict:
+        self.forms, _ = read_pages(self.project)
+        self.errors |= {*check_pages(self.project), *check_prose(self.project)}
+        for name in script_names(self.project):
+            self._judge_example(name)
+        self.errors |= set(_orphans(self.project, self.transcripts))
+        self._judge_gpu_report()
+        return Verdict(tuple(sorted(self.errors)), tuple(sorted(self.warnings)))
+
+    def _judge_example(self, name: str) -> None:
+        self.transcripts[name] = []
+        try:
+            script = library(self.project).script(name)
+        except Faults as faults:
+            self.errors |= set(faults.faults)
+            return
+        self.errors |= {*unguarded_errors(script), *dishonest_prints(script)}
+        try:
+            self.transcripts[name] = library(self.project).transcripts(script)
+        except Faults as faults:
+            self.errors |= set(faults.faults)
+            return
+        self._judge_transcripts(script)
+        self.errors |= set(_unused_cells(script, self.transcripts[name], self.forms))
+
+    def _judge_transcripts(self, script: Script) -> None:
+        present = {transcript.machine: transcript for transcript in self.transcripts[script.name]}
+        for machine in MACHINES:
+            path = transcript_path(self.project, script.name, machine)
+            where = self.project.relative(path)
+            if machine not in present:
+                if machine == "gpu" or not script.needs_gpu:
+                    self._weigh(machine, where, "is missing", script)
+            elif machine == "cpu" and script.needs_gpu:
+                self.errors.add(
+                    Fault(where, 0, f"should not exist: the script needs {script.needs}")
+                )
+            elif not library(self.project).is_fresh(script, present[machine]):
+                self._weigh(machine, where, "is stale, since its code changed", script)
+
+    def _weigh(self, machine: str, where: str, what: str, script: Script) -> None:
+        pages = ", ".join(shown_at(self.forms, script.name)) or "no page"
+        remedy = f"run `captures run {script.name} --machine {machine}`"
+        fault = Fault(where, 0, f"{what}; shown at {pages}; {remedy}")
+        only_warn = machine == "gpu" and not self.release
+        (self.warnings if only_warn else self.errors).add(fault)
+
+    def _judge_gpu_report(self) -> None:
+        """The GPU tests leave a report that names the code they ran on."""
+        tests = self.project.root / "tests" / "kernels"
+        if not tests.is_dir():
+            return
+        report = tests / "gpu_report.txt"
+        expected = tree_fingerprint([self.project.src / "gradkernels", tests])
+        if not report.is_file():
+            what = "is missing"
+        elif _reported(report) != expected:
+            what = "is stale, since kernels or their tests changed"
+        else:
+            return
+        fault = Fault(self.project.relative(report), 0, f"{what}; run `make test-gpu` on a GPU")
+        (self.errors if self.release else self.warnings).add(fault)
+
+
+def _reported(report: Path) -> str:
+    lines = report.read_text(encoding="utf-8").splitlines()
+    found = (line.split()[1:] for line in lines if line.startswith("fingerprint "))
+    return next((words[0] for words in found if words), "")
+
+
+def _orphans(project: Project, transcripts: dict[str, list[Transcript]]) -> Iterator[Fault]:
+    """Transcripts without a script and plots without a transcript."""
+    for machine in MACHINES:
+        for path in sorted(project.examples.glob(f"*/*.{machine}.txt")):
+            example = path.relative_to(project.examples).as_posix().removesuffix(f".{machine}.txt")
+            if example not in transcripts:
+                yield Fault(
+                    project.relative(path), 0, f"has no script {example}.py beside it; delete it"
+                )
+    named = {
+        transcript_path(project, transcript.example, transcript.machine).with_name(figure)
+        for found in transcripts.values()
+        for transcript in found
+        for output in transcript.outputs
+        for figure in output.figures
+    }
+    for path in sorted(project.examples.glob("*/*.svg")):
+        if path not in named:
+            yield Fault(project.relative(path), 0, "is a plot that no transcript names; delete it")
+
+
+def _unused_cells(
+    script: Script, transcripts: list[Transcript], forms: list[Shown]
+) -> Iterator[Fault]:
+    """Cells that say something no page asks for, and silent ones that nothing shown needs."""
+    asked = {form.cell for form in forms if form.kind != "source" and form.target == script.name}
+    where = script.project.relative(script.path)
+    needed = False
+    for cell in reversed(script.cells):
+        if cell.name in asked:
+            needed = True
+        elif _speaks(cell, transcripts):
+            yield Fault(where, cell.line, f"cell `{cell.name}` says what no page shows")
+        elif not needed:
+            yield Fault(where, cell.line, f"cell `{cell.name}` serves no cell that a page shows")
+
+
+def _speaks(cell: Cell, transcripts: list[Transcript]) -> bool:
+    outputs = [transcript.output(cell.name) for transcript in transcripts]
+    return any(output is not None and (output.text or output.figures) for output in outputs)

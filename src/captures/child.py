@@ -1,0 +1,139 @@
+"""Inside the process of one example: run its cells one by one in one namespace.
+
+``python -m captures.child job.json``. Only the standard library is imported here, and whatever
+the example itself imports. What the parent learns comes through file descriptors that the job
+names: events as JSON lines (each answered by one byte), and the stacks of a crash or a hang.
+"""
+
+import __future__
+
+import ctypes
+import faulthandler
+import json
+import linecache
+import os
+import resource
+import signal
+import sys
+import traceback
+import types
+from pathlib import Path
+from typing import Any
+
+_FUTURES = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
+
+
+def main(job_path: str) -> int:
+    job = json.loads(Path(job_path).read_text(encoding="utf-8"))
+    _die_with_parent()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _unbuffer_c_stdout()
+    faulthandler.enable(job["stacks"], all_threads=False)
+    # The parent asks for the stack of an example that hangs before it kills it.
+    faulthandler.register(signal.SIGUSR1, job["stacks"], all_threads=False)
+    namespace = _become_main(job["script"], job["text"])
+    flags = 0
+    for cell in job["cells"]:
+        _tell(job, event="begin", cell=cell["name"])
+        try:
+            flags = _execute(cell, job["script"], flags, namespace)
+            _finish_device()
+            figures = _save_figures(cell["name"], Path(job["figures"]))
+        except BaseException as error:
+            _flush()
+            _tell(job, event="raised", **_describe(error, job["script"]))
+            return 1
+        _flush()
+        _tell(job, event="end", figures=figures)
+    _tell(job, event="done")
+    return 0
+
+
+def _execute(cell: dict[str, Any], script: str, flags: int, namespace: dict[str, Any]) -> int:
+    # Blank lines in front give every line the number it has in the file.
+    source = "\n" * (cell["first_line"] - 1) + cell["source"]
+    code = compile(source, script, "exec", flags, dont_inherit=True)
+    exec(code, namespace)
+    return flags | code.co_flags & _FUTURES
+
+
+def _become_main(script: str, text: str) -> dict[str, Any]:
+    """A ``__main__`` as ``python script.py`` would make it, so that sources can be inspected."""
+    module = types.ModuleType("__main__")
+    module.__file__ = script
+    sys.modules["__main__"] = module
+    sys.argv = [script]
+    sys.path[0] = str(Path(script).parent)
+    # With no modification time the entry stays, should the file be edited meanwhile.
+    linecache.cache[script] = (len(text), None, text.splitlines(keepends=True), script)
+    return module.__dict__
+
+
+def _finish_device() -> None:
+    """Wait for the GPU, so that its errors and its prints belong to the cell that made them."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def _save_figures(cell: str, directory: Path) -> list[str]:
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None:
+        return []
+    names = []
+    for count, number in enumerate(pyplot.get_fignums(), 1):
+        name = f"{cell}.svg" if count == 1 else f"{cell}.{count}.svg"
+        pyplot.figure(number).savefig(
+            directory / name, format="svg", metadata={"Date": None, "Creator": None}
+        )
+        names.append(name)
+    pyplot.close("all")
+    return names
+
+
+def _describe(error: BaseException, script: str) -> dict[str, Any]:
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [index for index, frame in enumerate(frames) if frame.filename == script]
+    if isinstance(error, SyntaxError) and error.filename == script:
+        line = error.lineno
+    else:
+        line = frames[ours[-1]].lineno if ours else None
+    summary = "raised " + traceback.format_exception_only(error)[-1].strip()
+    if isinstance(error, SystemExit):
+        summary = f"left with exit status {error.code or 0} before its last cell ended"
+    stack = traceback.StackSummary.from_list(frames[ours[0] :] if ours else frames)
+    return {"line": line, "error": summary, "stack": "".join(stack.format())}
+
+
+def _tell(job: dict[str, Any], **event: Any) -> None:
+    os.write(job["events"], json.dumps(event).encode() + b"\n")
+    # The parent answers when it has read everything printed so far.
+    os.read(job["answers"], 1)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    ctypes.CDLL(None).fflush(None)
+
+
+def _unbuffer_c_stdout() -> None:
+    """Keep C's and Python's prints in order, and what C printed before a crash."""
+    libc = ctypes.CDLL(None)
+    for symbol in ("stdout", "__stdoutp"):
+        try:
+            stream = ctypes.c_void_p.in_dll(libc, symbol)
+        except ValueError:
+            continue
+        no_buffer = 2
+        libc.setvbuf(stream, None, no_buffer, 0)
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        set_death_signal = 1
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,86 @@
+"""The `captures` command."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+from rich.console import Console
+
+from captures.fault import Faults
+from captures.project import Project
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Run the examples, record what they said, and check that pages show nothing else."""
+
+
+@cli.command("run")
+@click.argument("examples", metavar="[EXAMPLE]...", nargs=-1)
+@click.option("--machine", type=click.Choice(["gpu", "cpu"]), help="Default: the GPU if any.")
+@click.option("--force", is_flag=True, help="Execute what already ran here; rewrite everything.")
+@click.option("--check", is_flag=True, help="Execute all, write nothing, fail where claims differ.")
+@click.option("-j", "jobs", type=click.IntRange(1, 256), default=1, help="Examples at once (CPU).")
+def run_command(
+    examples: Sequence[str], machine: str | None, force: bool, check: bool, jobs: int
+) -> None:
+    """Run EXAMPLEs (names, lesson directories or paths; default all) and record what they say."""
+    from captures.machine import probe
+    from captures.progress import Display
+    from captures.run import run, select
+
+    if force and check:
+        raise click.UsageError("--force rewrites transcripts and --check writes nothing: take one")
+    project = Project.find()
+    try:
+        names = select(project, examples)
+    except Faults as faults:
+        raise click.UsageError(str(faults)) from None
+    here = probe(project, machine)
+    display = Display(Console(highlight=False, width=None if sys.stdout.isatty() else 120))
+    display.say(f"{here.kind}: {here.device}, torch {here.torch}, triton {here.triton}")
+    if here.kind == "gpu" and jobs > 1:
+        display.say("one example at a time, since examples that share a GPU spoil their timings")
+        jobs = 1
+    with display.live:
+        outcomes = run(project, names, here, force=force, check=check, jobs=jobs, watcher=display)
+    display.summary(project, outcomes)
+    sys.exit(not all(outcome.ok for outcome in outcomes))
+
+
+@cli.command("check")
+@click.option("--release", is_flag=True, help="Stale or missing GPU runs are errors too.")
+def check_command(release: bool) -> None:
+    """Check scripts, transcripts and pages without executing anything."""
+    from captures.check import check
+
+    verdict = check(Project.find(), release)
+    for fault in verdict.warnings:
+        click.echo(f"warning: {fault}", err=True)
+    for fault in verdict.errors:
+        click.echo(f"error: {fault}", err=True)
+    click.echo(f"{len(verdict.errors)} errors, {len(verdict.warnings)} warnings")
+    sys.exit(bool(verdict.errors))
+
+
+@cli.command("expand")
+def expand_command() -> None:
+    """Print every lesson as plain Markdown with runs, sources and values in place."""
+    from captures.expand import expand
+
+    click.echo(expand(Project.find()), nl=False)
+
+
+def main() -> None:
+    """Run the command; bad usage is one line and exit status 2, faults are a line each and 1."""
+    try:
+        cli(standalone_mode=False)
+    except click.ClickException as error:
+        click.echo(f"captures: {error.format_message()}", err=True)
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("captures: interrupted", err=True)
+        sys.exit(130)
+    except Faults as faults:
+        click.echo(str(faults), err=True)
+        sys.exit(1)

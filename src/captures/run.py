@@ -1,0 +1,321 @@
+"""Run examples on this machine and bring their transcripts up to date."""
+
+import difflib
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from captures.execute import Failure, execute
+from captures.fault import Fault, Faults
+from captures.fingerprint import fingerprint
+from captures.machine import Machine
+from captures.normalise import claims
+from captures.project import Project
+from captures.script import Script, read_script, script_names
+from captures.transcript import (
+    Output,
+    Transcript,
+    read_transcript,
+    transcript_path,
+    write_transcript,
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one example.
+
+    ``status`` is "ran", "known" (this code already ran on this machine), "skipped", "failed" or
+    "not run"; ``note`` says why or what changed; ``difference`` is a readable diff of the claims
+    against the committed transcript; ``faults`` and ``last_output`` tell of a failure in ``cell``.
+    """
+
+    example: str
+    status: str
+    note: str = ""
+    seconds: float = 0.0
+    difference: str = ""
+    faults: tuple[Fault, ...] = ()
+    cell: str = ""
+    last_output: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.status not in ("failed", "not run")
+
+
+class Watcher:
+    """Hears of every example as it starts and finishes; this one keeps silent."""
+
+    def started(self, example: str) -> None: ...
+
+    def finished(self, outcome: Outcome) -> None: ...
+
+    def interrupted(self) -> None: ...
+
+
+def select(project: Project, wanted: Sequence[str]) -> list[str]:
+    """The examples meant by names, lesson directories or paths; all of them for none.
+
+    Raises ``Faults`` that name near matches.
+    """
+    names = script_names(project)
+    if not wanted:
+        return names
+    chosen: list[str] = []
+    faults = []
+    for given in wanted:
+        name = _as_name(project, given)
+        matching = [n for n in names if n == name or n.startswith(f"{name}/")]
+        if matching:
+            chosen += matching
+            continue
+        known = {*names, *(n.split("/")[0] for n in names)}
+        by_stem = [n for n in names if n.split("/")[1] == name]
+        near = by_stem or difflib.get_close_matches(name, sorted(known), 3, 0.5)
+        hint = f"did you mean {', '.join(near)}?" if near else "`captures run` takes them all"
+        faults.append(Fault(given, 0, f"there is no such example; {hint}"))
+    if faults:
+        raise Faults(faults)
+    return list(dict.fromkeys(chosen))
+
+
+def _as_name(project: Project, given: str) -> str:
+    path = Path(given).resolve()
+    if path.exists() and path.is_relative_to(project.examples):
+        given = path.relative_to(project.examples).as_posix()
+    return given.removesuffix("/").removeprefix("examples/").removesuffix(".py")
+
+
+def run(
+    project: Project,
+    names: Sequence[str],
+    machine: Machine,
+    *,
+    force: bool = False,
+    check: bool = False,
+    jobs: int = 1,
+    watcher: Watcher | None = None,
+) -> list[Outcome]:
+    """Bring the transcripts of ``names`` for this ``machine`` up to date; outcomes in order.
+
+    ``force`` executes what already ran here and rewrites what did not change. ``check`` executes
+    everything, writes nothing, and fails where a claim differs.
+    """
+    task = _Task(project, machine, force, check, watcher or Watcher())
+    with _interruptible(task), ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(task.run, names))
+
+
+@dataclass
+class _Task:
+    project: Project
+    machine: Machine
+    force: bool
+    check: bool
+    watcher: Watcher
+    stopped: bool = False
+    running: dict[str, threading.Event] = field(default_factory=dict)
+
+    def interrupt(self, everything: bool) -> None:
+        self.stopped = self.stopped or everything
+        for event in list(self.running.values()):
+            event.set()
+
+    def run(self, name: str) -> Outcome:
+        outcome = self._outcome(name)
+        self.watcher.finished(outcome)
+        return outcome
+
+    def _outcome(self, name: str) -> Outcome:
+        if self.stopped:
+            fault = Fault(f"examples/{name}.py", 0, "was not run, since Ctrl-C came twice")
+            return Outcome(name, "not run", faults=(fault,))
+        try:
+            script = read_script(self.project, name)
+        except Faults as faults:
+            return Outcome(name, "failed", "cannot be read", faults=faults.faults)
+        reason = reason_to_skip(script, self.machine)
+        if reason:
+            return Outcome(name, "skipped", reason)
+        return self._settle(script)
+
+    def _settle(self, script: Script) -> Outcome:
+        store = _Memory(self.project, self.machine)
+        code = fingerprint(self.project, script)
+        if not (self.force or self.check):
+            known = store.recall(script.name, code)
+            if known:
+                note, difference = self._update(script, *known)
+                return Outcome(script.name, "known", note, 0.0, difference)
+        return self._execute(script, code, store)
+
+    def _execute(self, script: Script, code: str, store: "_Memory") -> Outcome:
+        self.watcher.started(script.name)
+        event = self.running[script.name] = threading.Event()
+        try:
+            execution = execute(script, self.machine, event)
+        finally:
+            del self.running[script.name]
+        if execution.failure:
+            return _failed(script, execution.failure, execution.duration)
+        transcript = Transcript(
+            script.name,
+            self.machine.kind,
+            self.machine.provenance
+            | {
+                "date": datetime.now(UTC).date().isoformat(),
+                "duration": f"{execution.duration:.1f} s",
+            },
+            code,
+            execution.outputs,
+        )
+        if self.check:
+            return self._compare(script, transcript, execution.duration)
+        store.keep(transcript, dict(execution.figures))
+        note, difference = self._update(script, transcript, dict(execution.figures))
+        return Outcome(script.name, "ran", note, execution.duration, difference)
+
+    def _compare(self, script: Script, transcript: Transcript, seconds: float) -> Outcome:
+        committed = self._committed(script.name)
+        path = transcript_path(self.project, script.name, self.machine.kind)
+        where = self.project.relative(path)
+        if committed is None:
+            fault = Fault(where, 0, "is missing or damaged, so there is nothing to compare with")
+            return Outcome(script.name, "failed", "no transcript", seconds, faults=(fault,))
+        difference = describe_difference(committed, transcript)
+        if difference:
+            fault = Fault(where, 0, "this run says something else than the transcript (see above)")
+            return Outcome(script.name, "failed", "claims differ", seconds, difference, (fault,))
+        return Outcome(script.name, "ran", "claims hold", seconds)
+
+    def _update(
+        self, script: Script, fresh: Transcript, figures: dict[str, bytes]
+    ) -> tuple[str, str]:
+        """Rewrite the committed transcript if code or claims moved; say what was done and why."""
+        committed = self._committed(script.name)
+        if committed is None:
+            write_transcript(self.project, fresh, figures)
+            return "transcript is new", ""
+        difference = describe_difference(committed, fresh)
+        if difference:
+            note = "claims moved"
+        elif committed.fingerprint != fresh.fingerprint:
+            note = "code moved, claims hold"
+        elif self.force:
+            note = "rewritten, claims hold"
+        else:
+            return "claims hold", ""
+        write_transcript(self.project, fresh, figures)
+        _drop_figures(self.project, committed, keep=figures)
+        return note, difference
+
+    def _committed(self, name: str) -> Transcript | None:
+        try:
+            return read_transcript(self.project, name, self.machine.kind)
+        except Faults:
+            return None
+
+
+def reason_to_skip(script: Script, machine: Machine) -> str:
+    """Why this machine cannot run the script; "" where it can."""
+    if script.needs_gpu and machine.kind != "gpu":
+        return f"needs {script.needs}"
+    if script.memory_needed > machine.memory and script.needs_gpu:
+        return f"needs {script.needs}, this one has {machine.memory} GB"
+    return ""
+
+
+def describe_difference(committed: Transcript, fresh: Transcript) -> str:
+    """A readable diff of the claims, cell by cell; "" where they are the same."""
+    cells = dict.fromkeys(output.cell for output in (*fresh.outputs, *committed.outputs))
+    parts = []
+    for cell in cells:
+        before, after = (_lines(t.output(cell)) for t in (committed, fresh))
+        if before != after:
+            diff = difflib.unified_diff(before, after, "committed", "this run", lineterm="", n=2)
+            parts.append(f"{fresh.example}#{cell} on {fresh.machine}\n" + "\n".join(diff))
+    return "\n".join(parts)
+
+
+def _lines(output: Output | None) -> list[str]:
+    if output is None:
+        return ["(no such cell)"]
+    return [*claims(output).split("\n"), *(f"figure {name}" for name in output.figures)]
+
+
+def _failed(script: Script, failure: Failure, seconds: float) -> Outcome:
+    where = script.project.relative(script.path)
+    fault = Fault(where, failure.line, f"cell `{failure.cell}` {failure.message}")
+    return Outcome(
+        script.name,
+        "failed",
+        failure.message,
+        seconds,
+        faults=(fault,),
+        cell=failure.cell,
+        last_output=failure.last_output,
+    )
+
+
+def _drop_figures(project: Project, former: Transcript, keep: dict[str, bytes]) -> None:
+    directory = transcript_path(project, former.example, former.machine).parent
+    for output in former.outputs:
+        for name in set(output.figures) - set(keep):
+            (directory / name).unlink(missing_ok=True)
+
+
+class _Memory:
+    """What already ran on this machine with these versions, as transcripts in the cache."""
+
+    def __init__(self, project: Project, machine: Machine):
+        words = (machine.kind, machine.device, machine.torch, machine.triton, machine.python)
+        name = re.sub(r"[^\w.+]+", "-", " ".join(words))
+        self.kind = machine.kind
+        self.store = Project(project.cache / name)
+
+    def recall(self, example: str, code: str) -> tuple[Transcript, dict[str, bytes]] | None:
+        try:
+            known = read_transcript(self.store, example, self.kind)
+        except Faults:
+            return None
+        if known is None or known.fingerprint != code:
+            return None
+        directory = transcript_path(self.store, example, self.kind).parent
+        names = [name for output in known.outputs for name in output.figures]
+        return known, {name: (directory / name).read_bytes() for name in names}
+
+    def keep(self, transcript: Transcript, figures: dict[str, bytes]) -> None:
+        path = transcript_path(self.store, transcript.example, transcript.machine)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_transcript(self.store, transcript, figures)
+
+
+@contextmanager
+def _interruptible(task: _Task) -> Iterator[None]:
+    """Ctrl-C kills what runs and goes on with the rest; a second one, or SIGTERM, ends it all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    count = 0
+
+    def stop(number: int, _frame: object) -> None:
+        nonlocal count
+        count += 1
+        task.interrupt(everything=count > 1 or number == signal.SIGTERM)
+        task.watcher.interrupted()
+
+    former: dict[int, Callable | int | None] = {
+        number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
