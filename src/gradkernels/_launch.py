@@ -12,6 +12,9 @@ from torch import Tensor
 # Kernels are bound to the GPU or to the interpreter when their module is imported, so this is too.
 INTERPRETED: bool = triton.knobs.runtime.interpret
 
+# The widest row that one program holds in registers, in elements.
+MAX_BLOCK = 16384
+
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -75,6 +78,26 @@ def _check_place(
     return home or (name, tensor.device)
 
 
+def check_how(op: str, dw: str) -> None:
+    """Raise unless `dw` names a way to add up a parameter's gradient."""
+    if dw not in ("partials", "atomic"):
+        raise ValueError(f'{op}: dw is {dw!r}; expected "partials" or "atomic"')
+
+
+def check_trailing(op: str, x: Tensor, weight: Tensor) -> None:
+    """Raise unless `x` ends in the shape of `weight`, which makes a row."""
+    if weight.ndim == 0 or x.shape[-weight.ndim :] != weight.shape:
+        raise ValueError(
+            f"{op}: weight has shape {tuple(weight.shape)} and x {tuple(x.shape)}; "
+            "expected weight to have the last dimensions of x"
+        )
+
+
+def statistic_dtype(x: Tensor) -> torch.dtype:
+    """What sums over `x` are kept in."""
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
 def on_device_of(tensor: Tensor) -> AbstractContextManager:
     """Make `tensor`'s GPU the current one: Triton launches there, wherever its arguments are."""
     if tensor.is_cuda and tensor.device.index != torch.cuda.current_device():
@@ -114,6 +137,16 @@ def as_rows(x: Tensor, n: int) -> Tensor:
     """`x` as a matrix of rows of `n` adjacent elements, at any row stride; a copy if it must be."""
     rows = x.reshape(x.numel() // n if n else 0, n)
     return rows.resolve_neg() if rows.stride(1) == 1 or n <= 1 else rows.contiguous()
+
+
+def tile(n: int, elements: int) -> tuple[int, int, int, int]:
+    """How one program covers rows of `n`: rows at a time, block, blocks a row, warps.
+
+    Short rows are taken several at a time until they make `elements`; long ones block by block.
+    """
+    BLOCK = min(triton.next_power_of_2(n), MAX_BLOCK)
+    ROWS = max(1, elements // BLOCK)
+    return ROWS, BLOCK, triton.cdiv(n, BLOCK), min(16, max(1, ROWS * BLOCK // 1024))
 
 
 def autocast_to_fp32(x: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:

@@ -1,0 +1,39 @@
+"""The second pass of a parameter's gradient: add up what each program left in a row of its own."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from gradkernels._launch import on_device_of
+
+
+@triton.jit
+def column_sum_kernel(
+    partials_ptr, total_ptr, programs, n, BLOCK_P: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    """total[j] = Σₚ partials[p, j], each column by one program in one order: the same bits always.
+
+    Args:
+        partials_ptr: programs × n, fp32 or fp64, read.
+        total_ptr: n elements, written in its own dtype.
+    """
+    cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    total = tl.zeros([BLOCK_P, BLOCK_N], dtype=partials_ptr.dtype.element_ty)
+    for start in range(0, programs, BLOCK_P):
+        p = start + tl.arange(0, BLOCK_P)
+        mask = (p < programs)[:, None] & (cols < n)[None, :]
+        total += tl.load(partials_ptr + p.to(tl.int64)[:, None] * n + cols, mask=mask, other=0.0)
+    tl.store(total_ptr + cols, tl.sum(total, axis=0), mask=cols < n)
+
+
+def column_sum(partials: Tensor, dtype: torch.dtype) -> Tensor:
+    """The sum of the rows of `partials`, in `dtype`."""
+    programs, n = partials.shape
+    total = torch.empty(n, dtype=dtype, device=partials.device)
+    BLOCK_N = 32
+    with on_device_of(partials):
+        column_sum_kernel[(triton.cdiv(n, BLOCK_N),)](
+            partials, total, programs, n, BLOCK_P=128, BLOCK_N=BLOCK_N
+        )
+    return total

@@ -1,0 +1,243 @@
+"""RMSNorm: a map whose backward needs a sum along each row and another down each column."""
+
+from typing import Any, Literal
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from gradkernels._column_sum import column_sum
+from gradkernels._launch import (
+    as_rows,
+    autocast_to_fp32,
+    check_how,
+    check_tensors,
+    check_trailing,
+    first_order,
+    multiprocessors,
+    on_device_of,
+    statistic_dtype,
+    tile,
+    widen,
+)
+
+
+@triton.jit
+def rms_norm_kernel(
+    x_ptr,
+    w_ptr,
+    y_ptr,
+    rstd_ptr,
+    rows,
+    n,
+    x_stride,
+    eps: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS: tl.constexpr,
+):
+    """rstd = (mean(x²) + eps)^(−½) and y = w x rstd, for ROWS rows.
+
+    Args:
+        x_ptr: rows × n at a row stride of x_stride, read.
+        w_ptr: n elements, read.
+        y_ptr: rows × n, written.
+        rstd_ptr: one fp32 (fp64) cell a row, written.
+    """
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    squares = tl.zeros([ROWS, BLOCK], dtype=rstd_ptr.dtype.element_ty)
+    for block in range(BLOCKS):
+        col = block * BLOCK + tl.arange(0, BLOCK)
+        mask = (row < rows)[:, None] & (col < n)[None, :]
+        x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
+        squares += x * x
+    rstd = tl.rsqrt(tl.sum(squares, axis=1) / n + eps)
+    tl.store(rstd_ptr + row, rstd, mask=row < rows)
+    for block in range(BLOCKS):
+        col = block * BLOCK + tl.arange(0, BLOCK)
+        mask = (row < rows)[:, None] & (col < n)[None, :]
+        x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
+        w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
+        tl.store(y_ptr + row[:, None] * n + col, w * (x * rstd[:, None]), mask=mask)
+
+
+@triton.jit
+def rms_norm_backward_kernel(
+    dy_ptr,
+    x_ptr,
+    w_ptr,
+    rstd_ptr,
+    dx_ptr,
+    dw_ptr,
+    rows,
+    n,
+    dy_stride,
+    x_stride,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS: tl.constexpr,
+    STAGES: tl.constexpr,
+    NEED_DX: tl.constexpr,
+    NEED_DW: tl.constexpr,
+    ATOMIC: tl.constexpr,
+):
+    """dx = rstd (w dy − x̂ mean(w dy x̂)) with x̂ = x rstd, and this program's share of Σ dy x̂.
+
+    Args:
+        dy_ptr, x_ptr: rows × n at row strides dy_stride and x_stride, read.
+        w_ptr: n elements, read.
+        rstd_ptr: one cell a row, read.
+        dx_ptr: rows × n, written if NEED_DX.
+        dw_ptr: a row of n fp32 (fp64) cells for each program, written; with ATOMIC one row in
+            all, added to. A row wider than one block is added to block by block, from zero.
+    """
+    if not ATOMIC:
+        dw_ptr += tl.program_id(0).to(tl.int64) * n
+    dw = tl.zeros([ROWS, BLOCK], dtype=dw_ptr.dtype.element_ty)
+    first, step = tl.program_id(0).to(tl.int64) * ROWS, tl.num_programs(0) * ROWS
+    for start in tl.range(first, rows, step, num_stages=STAGES):
+        row = start + tl.arange(0, ROWS)
+        rstd = tl.load(rstd_ptr + row, mask=row < rows, other=0.0)[:, None]
+        product = tl.zeros([ROWS, BLOCK], dtype=dw_ptr.dtype.element_ty)
+        for block in range(BLOCKS):
+            col = block * BLOCK + tl.arange(0, BLOCK)
+            mask = (row < rows)[:, None] & (col < n)[None, :]
+            dy = widen(tl.load(dy_ptr + row[:, None] * dy_stride + col, mask=mask, other=0.0))
+            x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
+            w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
+            product += w * dy * (x * rstd)
+        mean = tl.sum(product, axis=1)[:, None] / n
+        for block in range(BLOCKS):
+            col = block * BLOCK + tl.arange(0, BLOCK)
+            mask = (row < rows)[:, None] & (col < n)[None, :]
+            dy = widen(tl.load(dy_ptr + row[:, None] * dy_stride + col, mask=mask, other=0.0))
+            x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
+            w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
+            x_hat = x * rstd
+            if NEED_DX:
+                dx = rstd * (w * dy - x_hat * mean)
+                tl.store(dx_ptr + row[:, None] * n + col, dx, mask=mask)
+            if NEED_DW:
+                if BLOCKS == 1:
+                    dw += dy * x_hat
+                else:
+                    tl.atomic_add(dw_ptr + col, tl.sum(dy * x_hat, axis=0), mask=col < n)
+    if NEED_DW and BLOCKS == 1:
+        col = tl.arange(0, BLOCK)
+        if ATOMIC:
+            tl.atomic_add(dw_ptr + col, tl.sum(dw, axis=0), mask=col < n)
+        else:
+            tl.store(dw_ptr + col, tl.sum(dw, axis=0), mask=col < n)
+
+
+def rms_norm_forward(x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """Launch `rms_norm_kernel`; returns y in x's shape and one rstd a row."""
+    n = w.numel()
+    x_rows = as_rows(x, n)
+    rows = x_rows.shape[0]
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    rstd = torch.empty(rows, dtype=statistic_dtype(x), device=x.device)
+    ROWS, BLOCK, BLOCKS, warps = tile(n, 4096)
+    with on_device_of(x):
+        rms_norm_kernel[(triton.cdiv(rows, ROWS),)](
+            x_rows, w.contiguous(), y, rstd, rows, n, x_rows.stride(0),
+            eps, ROWS, BLOCK, BLOCKS, num_warps=warps,
+        )  # fmt: skip
+    return y, rstd
+
+
+def rms_norm_backward(
+    dy: Tensor,
+    x: Tensor,
+    w: Tensor,
+    rstd: Tensor,
+    how: str,
+    need_dx: bool = True,
+    need_dw: bool = True,
+) -> tuple[Tensor | None, Tensor | None]:
+    """Launch `rms_norm_backward_kernel` and, for dw, `column_sum_kernel`."""
+    n = w.numel()
+    dy_rows, x_rows = as_rows(dy, n), as_rows(x, n)
+    rows = x_rows.shape[0]
+    ROWS, BLOCK, BLOCKS, warps = tile(n, 4096)
+    programs = min(triton.cdiv(rows, ROWS), 2 * multiprocessors(x))
+    atomic = how == "atomic"
+    dx = torch.empty(x.shape, dtype=x.dtype, device=x.device) if need_dx else None
+    dw = (torch.zeros if atomic or BLOCKS > 1 else torch.empty)(
+        1 if atomic else programs, n, dtype=rstd.dtype, device=x.device
+    )
+    with on_device_of(x):
+        rms_norm_backward_kernel[(programs,)](
+            dy_rows, x_rows, w.contiguous(), rstd, dx, dw,
+            rows, n, dy_rows.stride(0), x_rows.stride(0),
+            ROWS, BLOCK, BLOCKS, 3, need_dx, need_dw, atomic, num_warps=warps,
+        )  # fmt: skip
+    return dx, column_sum(dw, w.dtype).view(w.shape) if need_dw else None
+
+
+class RMSNorm(torch.autograd.Function):
+    """The graph node of `rms_norm`. Saves x, w and rstd: one number a row spares a pass over x."""
+
+    @staticmethod
+    def forward(x: Tensor, w: Tensor, eps: float, dw: str) -> tuple[Tensor, Tensor]:
+        return rms_norm_forward(x, w, eps)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        x, w, _, ctx.how = inputs
+        _, rstd = output
+        ctx.mark_non_differentiable(rstd)
+        ctx.save_for_backward(x, w, rstd)
+
+    @staticmethod
+    def backward(
+        ctx: Any, dy: Tensor, _drstd: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, None, None]:
+        x, w, rstd = ctx.saved_tensors
+        need_dx, need_dw, *_ = ctx.needs_input_grad
+        dx, dw = first_order(rms_norm_backward, dy, x, w, rstd, ctx.how, need_dx, need_dw)
+        return dx, dw, None, None
+
+
+def rms_norm(
+    x: Tensor,
+    weight: Tensor,
+    eps: float | None = None,
+    dw: Literal["partials", "atomic"] = "partials",
+) -> Tensor:
+    r"""Root-mean-square normalisation over the trailing dimensions, differentiable once.
+
+    With $\hat x = x\,r$ and $r = (\operatorname{mean}(x^2) + \epsilon)^{-1/2}$ for each row:
+
+    $$y = w\,\hat x, \qquad dx = r\,(w\,dy - \hat x\,\operatorname{mean}(w\,dy\,\hat x)), \qquad
+    dw = \sum_\text{rows} dy\,\hat x$$
+
+    Args:
+        x: (..., *weight.shape), any layout, fp16, bf16, fp32 or fp64.
+        weight: w; its shape says which trailing dimensions make a row. Any of these dtypes.
+        eps: added under the root; `None` means `torch.finfo(x.dtype).eps`, as in
+            `torch.nn.functional.rms_norm`.
+        dw: how programs add up dw. "partials": each writes a row of its own and a second kernel
+            adds the rows, the same bits on every run. "atomic": all add into one row, in the order
+            in which they happen to finish.
+
+    Returns:
+        y, contiguous, of x's shape and dtype. Statistics and dw are fp32, for fp64 fp64, and dw
+        is rounded to weight's dtype at the end. Inside autocast, half-precision arguments are cast
+        to fp32 first.
+
+    Raises:
+        TypeError: x or weight is no floating tensor.
+        ValueError: x or weight is where no kernel can run, x does not end in weight's shape, or
+            dw is unknown.
+
+    Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019 (arXiv:1910.07467).
+    """
+    check_tensors("rms_norm", x=x, weight=weight)
+    check_trailing("rms_norm", x, weight)
+    check_how("rms_norm", dw)
+    x, weight = autocast_to_fp32(x, weight)
+    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    y, _ = RMSNorm.apply(x, weight, eps, dw)
+    return y
