@@ -1,0 +1,45 @@
+"""A small project of its own for every test."""
+
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from captures.machine import Machine
+from captures.project import Project
+
+CPU = Machine("cpu", "a processor", "none", "2.13.0", "3.7.1", "3.11.0", "Linux")
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """Writes files of a project under ``tmp_path``; ``cpu`` is a machine that needs no torch."""
+
+    project: Project
+    cpu: Machine = CPU
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.project.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
+        return file
+
+    def example(self, name: str, text: str) -> Path:
+        return self.write(f"examples/{name}.py", text)
+
+    def state(self) -> dict[str, bytes]:
+        """Every file's content by its path, caches left out."""
+        return {
+            self.project.relative(path): path.read_bytes()
+            for path in sorted(self.project.root.rglob("*"))
+            if path.is_file() and ".cache" not in path.parts
+        }
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Sandbox:
+    (tmp_path / "mkdocs.yml").write_text("site_name: sandbox\n")
+    for directory in ("examples", "src", "docs"):
+        (tmp_path / directory).mkdir()
+    return Sandbox(Project(tmp_path.resolve()))
