@@ -1,6 +1,7 @@
 """The top-level statements of a module: what each binds, what it uses, and its own lines."""
 
 import ast
+import symtable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -82,14 +83,8 @@ def parse_module(path: Path, text: str) -> Module:
 
 def _definition(node: ast.stmt, lines: list[str]) -> Definition:
     first, last = _first_line(node, lines), _last_line(node)
-    return Definition(
-        node,
-        bound_names(node),
-        used_names(node),
-        first,
-        last,
-        "\n".join(lines[first - 1 : last]),
-    )
+    text = "\n".join(lines[first - 1 : last])
+    return Definition(node, bound_names(node), used_names(text), first, last, text)
 
 
 def _first_line(node: ast.stmt, lines: list[str]) -> int:
@@ -121,22 +116,21 @@ def bound_names(node: ast.AST) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def used_names(node: ast.AST) -> frozenset[str]:
-    """Every name read anywhere in a statement, in annotations written as strings too."""
-    found: set[str] = set()
-    for child in ast.walk(node):
-        if isinstance(child, ast.Name):
-            found.add(child.id)
-        elif isinstance(child, ast.arg | ast.AnnAssign | ast.FunctionDef):
-            found |= _names_in_string(getattr(child, "annotation", None))
-            found |= _names_in_string(getattr(child, "returns", None))
+def used_names(text: str) -> frozenset[str]:
+    """The names that a top-level statement reads from its module, however deep inside."""
+    found = _globals_of(symtable.symtable(text, "<definition>", "exec"))
+    for node in ast.walk(ast.parse(text)):
+        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+                found |= used_names(annotation.value)
     return frozenset(found)
 
 
-def _names_in_string(annotation: ast.expr | None) -> frozenset[str]:
-    if not isinstance(annotation, ast.Constant) or not isinstance(annotation.value, str):
-        return frozenset()
-    try:
-        return used_names(ast.parse(annotation.value, mode="eval"))
-    except SyntaxError:
-        return frozenset()
+def _globals_of(table: symtable.SymbolTable) -> set[str]:
+    is_module = table.get_type() == "module"
+    found = {
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_referenced() and (is_module or symbol.is_global())
+    }
+    return found.union(*map(_globals_of, table.get_children()))

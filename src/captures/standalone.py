@@ -1,0 +1,124 @@
+"""An example as one file that needs none of this project: its first-party imports written out.
+
+`from gradkernels.gelu import gelu` gives way to the definition of `gelu` and of whatever it uses,
+through every first-party module, in the order in which Python executes them. Imports of other
+packages are gathered at the top. Definitions are copied line for line, because `triton.jit`
+compiles the source that it finds in the file.
+"""
+
+import ast
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from captures.definitions import Definition
+from captures.inline import Import, Inlined, inline
+from captures.project import Project
+from captures.script import Cell, Script
+
+LIMIT = 100  # columns
+
+
+def standalone(project: Project, script: Script) -> str:
+    """The whole example as one file; raises `Faults` where it cannot be one."""
+    return _file(script, script.cells, inline(project, script, script.cells))
+
+
+def runnable(project: Project, script: Script, cell: str) -> str:
+    """One cell with all cells before it as one file; raises `Faults` where it cannot be one."""
+    names = [each.name for each in script.cells]
+    cells = script.cells[: names.index(cell) + 1]
+    return _file(script, cells, inline(project, script, cells))
+
+
+def _file(script: Script, cells: Sequence[Cell], parts: Inlined) -> str:
+    text = "\n\n".join(filter(None, [_header(script, cells, parts), import_lines(parts.imports)]))
+    for index, (origin, definitions) in enumerate(parts.modules):
+        text += "\n\n\n" if index else "\n\n"
+        text += f"# {origin}\n\n\n{definition_lines(definitions)}"
+    is_block = bool(parts.modules)
+    for cell, code in zip(cells, parts.cells, strict=True):
+        if code:
+            begins, ends = _block_ends(code)
+            text += "\n\n\n" if is_block or begins else "\n\n"
+            text += f"# %% {cell.name}\n{code}"
+            is_block = ends
+    for each in parts.imports:
+        if each.target == "matplotlib.pyplot":
+            text += f"\n\n{each.bound}.show()"
+    return text + "\n"
+
+
+def _header(script: Script, cells: Sequence[Cell], parts: Inlined) -> str:
+    whole = len(cells) == len(script.cells)
+    file = f"{script.name.rpartition('/')[2] if whole else cells[-1].name}.py"
+    extent = "" if whole else f', up to its cell "{cells[-1].name}"'
+    lines = [f'# The example {script.name} of "Backward in Triton"{extent}.']
+    if parts.modules:
+        lines.append("# What it imports from there is written out here.")
+    lines += ["#", f"# It needs {_listed(parts.packages)}." if parts.packages else "", "#"]
+    lines.append(f"#     python {file}")
+    if script.needs_gpu:
+        lines.insert(-1, "# Run it on a machine with a CUDA GPU:")
+    elif "triton" in parts.packages:
+        lines.insert(-1, "# Run it on a CUDA GPU, or without one in Triton's interpreter:")
+        lines.append(f"#     TRITON_INTERPRET=1 python {file}")
+    else:
+        lines.insert(-1, "# Run it:")
+    return "\n".join(line for line in lines if line)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def import_lines(imports: Iterable[Import]) -> str:
+    """Import statements in sections: the future, the standard library, installed packages."""
+    sections: list[list[Import]] = [[], [], []]
+    for each in imports:
+        standard = each.package in sys.stdlib_module_names
+        sections[0 if each.module == "__future__" else 1 if standard else 2].append(each)
+    return "\n\n".join(_section(section) for section in sections if section)
+
+
+def _section(imports: Iterable[Import]) -> str:
+    modules: set[str] = set()
+    members: dict[str, set[str]] = {}
+    for each in imports:
+        if not each.name:
+            renamed = f" as {each.bound}" if each.bound != each.package else ""
+            modules.add(f"import {each.module}{renamed}")
+        else:
+            renamed = f" as {each.bound}" if each.bound != each.name else ""
+            members.setdefault(each.module, set()).add(each.name + renamed)
+    return "\n".join([*sorted(modules), *(_from(name, members[name]) for name in sorted(members))])
+
+
+def _from(module: str, names: Iterable[str]) -> str:
+    names = sorted(names, key=_kind_and_name)
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= LIMIT:
+        return line
+    return f"from {module} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
+
+
+def _kind_and_name(name: str) -> tuple[int, str]:
+    """Constants, then classes, then the rest: the order that import sorters use."""
+    kind = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
+    return kind, name
+
+
+def definition_lines(definitions: Sequence[Definition]) -> str:
+    """Definitions with two blank lines between; adjoining constants stay together."""
+    text = definitions[0].text
+    for before, after in pairwise(definitions):
+        adjoin = after.first == before.last + 1
+        text += ("\n" if adjoin else "\n\n\n") + after.text
+    return text
+
+
+def _block_ends(code: str) -> tuple[bool, bool]:
+    """Whether code begins, and whether it ends, with a function or class."""
+    body = ast.parse(code).body
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return isinstance(body[0], kinds), isinstance(body[-1], kinds)
