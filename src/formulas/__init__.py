@@ -53,15 +53,22 @@ class FormulasTreeprocessor(Treeprocessor):
     def report(self, tex: str, problem: str) -> None:
         reason = re.sub(r"^\d+: ", "", problem)  # an offset into the formula, not into the page
         message = f"the formula {tex!r} is not TeX that math-core reads: {reason}"
-        page = getattr(self.md.treeprocessors["relpath"], "file", None)  # set by MkDocs
+        page = page_of(self.md)
         if page is None:
             raise ValueError(message)
         log.warning("docs/%s:%d: %s", page.src_uri, line_of(tex, page.content_string), message)
 
 
+def page_of(md: Markdown):
+    """The page in work, as MkDocs hands it over; None under any other program."""
+    relpath = md.treeprocessors["relpath"] if "relpath" in md.treeprocessors else None
+    return getattr(relpath, "file", None)
+
+
 def line_of(tex: str, text: str) -> int:
     """The first line of a page's ``text`` where the formula ``tex`` begins."""
-    beginning = re.compile(r"(?:\$|\\\(|\\\[|^)[\s>]*" + re.escape(tex.splitlines()[0].strip()))
+    start = re.escape(tex.splitlines()[0].strip())
+    beginning = re.compile(rf"(?:\$|\\\(|\\\[)\s*{start}|^[\s>]*{start}\s*$")
     lines = text.splitlines()
     return next((n for n, line in enumerate(lines, 1) if beginning.search(line)), 1)
 
