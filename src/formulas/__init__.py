@@ -61,8 +61,10 @@ class FormulasTreeprocessor(Treeprocessor):
 
 def page_of(md: Markdown):
     """The page in work, as MkDocs hands it over; None under any other program."""
-    relpath = md.treeprocessors["relpath"] if "relpath" in md.treeprocessors else None
-    return getattr(relpath, "file", None)
+    try:
+        return md.treeprocessors["relpath"].file
+    except (KeyError, AttributeError):
+        return None
 
 
 def line_of(tex: str, text: str) -> int:
