@@ -1,0 +1,165 @@
+"""Softmax over the last dimension: the backward needs the result, not the argument."""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from gradkernels._launch import (
+    as_rows,
+    autocast_to_fp32,
+    check_tensors,
+    first_order,
+    on_device_of,
+    statistic_of,
+    tile,
+    widen,
+)
+
+
+@triton.jit
+def softmax_kernel(
+    x_ptr,
+    y_ptr,
+    rows,
+    n,
+    x_stride,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS: tl.constexpr,
+):
+    """y = exp(x − max x) / Σ exp(x − max x), for ROWS rows.
+
+    Args:
+        x_ptr: rows × n at a row stride of x_stride, read.
+        y_ptr: rows × n, written.
+    """
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    largest = tl.full([ROWS, BLOCK], float("-inf"), dtype=statistic_of(x_ptr))
+    for block in range(BLOCKS):
+        col = block * BLOCK + tl.arange(0, BLOCK)
+        mask = (row < rows)[:, None] & (col < n)[None, :]
+        x = tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=float("-inf"))
+        largest = tl.maximum(largest, widen(x), propagate_nan=tl.PropagateNan.ALL)
+    m = tl.max(largest, axis=1)[:, None]
+    total = tl.zeros([ROWS, BLOCK], dtype=statistic_of(x_ptr))
+    for block in range(BLOCKS):
+        col = block * BLOCK + tl.arange(0, BLOCK)
+        mask = (row < rows)[:, None] & (col < n)[None, :]
+        x = tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=float("-inf"))
+        total += tl.exp(widen(x) - m)
+    scale = 1.0 / tl.sum(total, axis=1)[:, None]
+    for block in range(BLOCKS):
+        col = block * BLOCK + tl.arange(0, BLOCK)
+        mask = (row < rows)[:, None] & (col < n)[None, :]
+        x = tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=float("-inf"))
+        tl.store(y_ptr + row[:, None] * n + col, tl.exp(widen(x) - m) * scale, mask=mask)
+
+
+@triton.jit
+def softmax_backward_kernel(
+    dy_ptr,
+    y_ptr,
+    dx_ptr,
+    rows,
+    n,
+    dy_stride,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS: tl.constexpr,
+):
+    """dx = y (dy − Σ y dy), for ROWS rows.
+
+    Args:
+        dy_ptr: rows × n at a row stride of dy_stride, read.
+        y_ptr: rows × n, read.
+        dx_ptr: rows × n, written.
+    """
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    product = tl.zeros([ROWS, BLOCK], dtype=statistic_of(y_ptr))
+    for block in range(BLOCKS):
+        col = block * BLOCK + tl.arange(0, BLOCK)
+        mask = (row < rows)[:, None] & (col < n)[None, :]
+        dy = widen(tl.load(dy_ptr + row[:, None] * dy_stride + col, mask=mask, other=0.0))
+        y = widen(tl.load(y_ptr + row[:, None] * n + col, mask=mask, other=0.0))
+        product += y * dy
+    total = tl.sum(product, axis=1)[:, None]
+    for block in range(BLOCKS):
+        col = block * BLOCK + tl.arange(0, BLOCK)
+        mask = (row < rows)[:, None] & (col < n)[None, :]
+        dy = widen(tl.load(dy_ptr + row[:, None] * dy_stride + col, mask=mask, other=0.0))
+        y = widen(tl.load(y_ptr + row[:, None] * n + col, mask=mask, other=0.0))
+        tl.store(dx_ptr + row[:, None] * n + col, y * (dy - total), mask=mask)
+
+
+def softmax_forward(x: Tensor) -> Tensor:
+    """Launch `softmax_kernel`; returns a contiguous y."""
+    n = x.shape[-1] if x.ndim else 1
+    x_rows = as_rows(x, n)
+    rows = x_rows.shape[0]
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    ROWS, BLOCK, BLOCKS, warps = tile(n, 4096)
+    with on_device_of(x):
+        softmax_kernel[(triton.cdiv(rows, ROWS),)](
+            x_rows, y, rows, n, x_rows.stride(0),
+            ROWS, BLOCK, BLOCKS, num_warps=warps,
+        )  # fmt: skip
+    return y
+
+
+def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
+    """Launch `softmax_backward_kernel` over a contiguous `y`; `dy` may have any layout."""
+    n = y.shape[-1] if y.ndim else 1
+    dy_rows = as_rows(dy, n)
+    rows = dy_rows.shape[0]
+    dx = torch.empty_like(y)
+    ROWS, BLOCK, BLOCKS, warps = tile(n, 4096)
+    with on_device_of(y):
+        softmax_backward_kernel[(triton.cdiv(rows, ROWS),)](
+            dy_rows, y, dx, rows, n, dy_rows.stride(0), ROWS, BLOCK, BLOCKS, num_warps=warps
+        )
+    return dx
+
+
+class Softmax(torch.autograd.Function):
+    """The graph node of `softmax`. Saves y, from which the whole Jacobian follows."""
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return softmax_forward(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(output)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        return first_order(softmax_backward, dy, y)
+
+
+def softmax(x: Tensor) -> Tensor:
+    r"""Softmax over the last dimension, differentiable once.
+
+    $$y_j = \frac{e^{x_j - m}}{\sum_k e^{x_k - m}}, \quad m = \max_k x_k, \qquad
+    dx = y\,(dy - \textstyle\sum_k y_k\,dy_k)$$
+
+    Args:
+        x: any shape and layout, fp16, bf16, fp32 or fp64. A row of -inf alone gives NaN.
+
+    Returns:
+        y, contiguous, of x's shape and dtype. Computed in fp32, for fp64 in fp64. Inside autocast,
+        half precision is cast to fp32 first.
+
+    Raises:
+        TypeError: x is no floating tensor.
+        ValueError: x is where no kernel can run.
+
+    Source: `torch.nn.functional.softmax(x, dim=-1)`; the maximum is taken off so that no
+    exponential overflows (Blanchard, Higham and Higham, 2021, doi:10.1093/imanum/draa038).
+    """
+    check_tensors("softmax", x=x)
+    (x,) = autocast_to_fp32(x)
+    return Softmax.apply(x)
