@@ -1,7 +1,7 @@
 # needs: torch
 """Predict from a data sheet how much work recomputing may cost before saving is cheaper."""
 
-# %% cost
+# %% machines
 import math
 from dataclasses import dataclass
 
@@ -14,12 +14,17 @@ class Machine:
 
 MACHINES = {
     "H100": Machine(3.35e12, {"tensor": 490e12, "fp32": 67e12, "special": 4.18e12}),
-    "H200": Machine(4.8e12, {"tensor": 490e12, "fp32": 67e12, "special": 4.18e12}),
+    "H200": Machine(4.8e12, {"tensor": 989e12, "fp32": 67e12, "special": 4.18e12}),
     "A100": Machine(2.039e12, {"tensor": 312e12, "fp32": 19.5e12, "special": 2.44e12}),
     "L4": Machine(0.3e12, {"tensor": 121e12, "fp32": 30.3e12, "special": 1.89e12}),
 }
+for name, machine in MACHINES.items():
+    print(f"{name} bandwidth: {machine.bandwidth / 1e12:g} TB/s")
+    for unit, rate in machine.rates.items():
+        print(f"{name} {unit}: {rate / 1e12:g} T/s")
 
 
+# %% cost
 def save_seconds(elements, saved_bytes, bandwidth):
     """Write every element in the forward, read it back in the backward."""
     return elements * 2 * saved_bytes / bandwidth
@@ -45,7 +50,8 @@ def verdict(elements, operations, saved_bytes, bandwidth, rate):
 # %% table
 for name, machine in MACHINES.items():
     for unit, rate in machine.rates.items():
-        print(f"{name}-{unit}: {crossover(2, machine.bandwidth, rate):.3g}")
+        operations = crossover(2, machine.bandwidth, rate)
+        print(f"{name} {unit}: {round(operations, 1 if operations < 100 else 0):g}")
 
 # %% size-cancels
 h100 = MACHINES["H100"]
