@@ -303,6 +303,17 @@ def _capture_links(masked: str, definitions: dict[str, str]) -> Iterator[tuple[r
             position = link.start() + 1  # an ordinary bracket may hold a quote
 
 
+def link_text(link: str) -> str:
+    """The Markdown between the brackets of a link."""
+    found = _LINK.match(_without_code_spans(link))
+    return link[found.start("text") : found.end("text")] if found else ""
+
+
+def is_definition(line: str) -> bool:
+    """Whether a line defines the target of reference links as a `capture:` address."""
+    return _DEFINITION.match(line) is not None
+
+
 def link_form(
     href: str, text: str, page: str, line: int, faults: list[Fault], image: bool = False
 ) -> Shown | None:

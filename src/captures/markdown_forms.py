@@ -44,7 +44,7 @@ class CapturesExtension(Extension):
     def __init__(self, **options: Any):
         self.config = {
             "repository": ["", "address under which the repository's files can be read"],
-            "site": [None, "what the site offers, set by the MkDocs plugin"],
+            "site": ["", "what the site offers, a Site set by the MkDocs plugin"],
         }
         super().__init__(**options)
 

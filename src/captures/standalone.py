@@ -52,8 +52,10 @@ def _file(script: Script, cells: Sequence[Cell], parts: Inlined) -> str:
 def _header(script: Script, cells: Sequence[Cell], parts: Inlined) -> str:
     whole = len(cells) == len(script.cells)
     file = f"{script.name.rpartition('/')[2] if whole else cells[-1].name}.py"
-    extent = "" if whole else f', up to its cell "{cells[-1].name}"'
-    lines = [f'# The example {script.name} of "Backward in Triton"{extent}.']
+    lines = [f'# From "Backward in Triton": the example {script.name}']
+    lines[0] += "." if whole else ","
+    if not whole:
+        lines.append(f'# up to its cell "{cells[-1].name}".')
     if parts.modules:
         lines.append("# What it imports from there is written out here.")
     lines += ["#", f"# It needs {_listed(parts.packages)}." if parts.packages else "", "#"]

@@ -1,0 +1,217 @@
+"""What only MkDocs needs: files that no one wrote, watching, and one report of all faults.
+
+The forms themselves are the Markdown extension's. A build writes nothing under docs/: scripts,
+notebooks, plots, the Runs page and llms-full.txt are files of the build only.
+"""
+
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.plugins import BasePlugin
+from mkdocs.structure.files import File, Files, InclusionLevel
+
+from captures.blocks import RUNS_PAGE, Site, relative
+from captures.expand import expand, lesson_paths
+from captures.fault import Fault, Faults
+from captures.fingerprint import fingerprint
+from captures.forms import read_page, read_pages
+from captures.library import library
+from captures.notebook import notebook
+from captures.project import Project
+from captures.recapture import Recapture
+from captures.runs_page import runs_page
+from captures.script import Script, script_names
+from captures.standalone import runnable, standalone
+from captures.transcript import transcript_path
+
+# MkDocs counts the warnings of its own loggers; a strict build fails on any.
+log = logging.getLogger("mkdocs.plugins.captures")
+
+
+class CapturesPlugin(BasePlugin):
+    recapture: Recapture | None = None
+    serving = False
+
+    def on_startup(self, *, command: str, dirty: bool) -> None:
+        self.serving = command == "serve"
+
+    def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
+        self._require_order(config)
+        self.project = Project(Path(config.config_file_path).resolve().parent)
+        if self.serving and self.recapture is None:
+            self.recapture = Recapture(self.project)
+        self.site = Site(
+            project=self.project,
+            repository=_repository(config),
+            publishes=True,
+            notes=self.recapture.notes if self.recapture else {},
+            faults=[],
+        )
+        config.mdx_configs.setdefault("captures", {})["site"] = self.site
+        return config
+
+    def on_serve(self, server: Any, *, config: MkDocsConfig, builder: Any) -> None:
+        server.watch(str(self.project.examples))
+        server.watch(str(self.project.src))
+        if self.recapture:
+            server.watch(str(self.recapture.signals))
+
+    def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
+        for name in script_names(self.project):
+            self._add_scripts(files, config, name)
+        self._add_generated(files, config, RUNS_PAGE, lambda: runs_page(self.project))
+        self._add_generated(files, config, "llms-full.txt", lambda: expand(self.project))
+        for page in lesson_paths(self.project):
+            self._add_notebook(files, config, page)
+        return files
+
+    def on_page_markdown(
+        self, markdown: str, *, page: Any, config: MkDocsConfig, files: Files
+    ) -> str:
+        path = self.project.docs / page.file.src_uri
+        if files.get_file_from_path(f"notebooks/{path.stem}.ipynb") is None:
+            return markdown  # no lesson, or one with faults, which are reported
+        shown = dict.fromkeys(form.target for form in read_page(self.project, path)[0] if form.cell)
+        return markdown + "\n\n" + downloads(f"docs/{page.file.src_uri}", path.stem, list(shown))
+
+    def on_env(self, env: Any, *, config: MkDocsConfig, files: Files) -> None:
+        """Every page is rendered and none is written yet: report all that is wrong at once."""
+        self._report_stale()
+        faults = sorted(set(self.site.faults or ()))
+        for fault in faults:
+            log.error("%s", fault)
+        if faults and not self.serving:
+            noun = "fault" if len(faults) == 1 else "faults"
+            raise PluginError(
+                f"captures: {len(faults)} {noun} in what the pages show, listed above"
+            )
+
+    def _require_order(self, config: MkDocsConfig) -> None:
+        names = list(config.plugins)
+        if "mkdocs-jupyter" in names and names.index("mkdocs-jupyter") < names.index("captures"):
+            raise PluginError(
+                "mkdocs.yml: plugins: list captures before mkdocs-jupyter, which otherwise "
+                "publishes the notebooks as raw JSON"
+            )
+
+    def _add_scripts(self, files: Files, config: MkDocsConfig, name: str) -> None:
+        """The example as it is, on its own, and up to each cell that a page shows."""
+        try:
+            script = library(self.project).script(name)
+        except Faults as found:
+            self._note(found)
+            return
+        _add(files, config, f"scripts/{name}.py", script.text)
+        self._add_generated(
+            files, config, f"standalone/{name}.py", lambda: standalone(self.project, script)
+        )
+        for cell in self._shown_cells(script):
+            self._add_generated(
+                files,
+                config,
+                f"runnable/{name}/{cell}.py",
+                lambda cell=cell: runnable(self.project, script, cell),
+            )
+        for path in sorted(script.path.parent.glob(f"{script.path.stem}.*.svg")):
+            _add_copy(files, config, f"examples/{script.path.parent.name}/{path.name}", path)
+
+    def _shown_cells(self, script: Script) -> list[str]:
+        forms, _ = read_pages(self.project)
+        shown = {form.cell for form in forms if form.kind == "run" and form.target == script.name}
+        return [cell.name for cell in script.cells if cell.name in shown]
+
+    def _add_generated(self, files: Files, config: MkDocsConfig, uri: str, write: Any) -> None:
+        try:
+            _add(files, config, uri, write())
+        except Faults as found:
+            self._note(found)
+
+    def _add_notebook(self, files: Files, config: MkDocsConfig, page: Path) -> None:
+        """As a file on disk: mkdocs-jupyter passes over files that exist in memory only."""
+        folder = self.project.cache / "notebooks"
+        uri = f"notebooks/{page.stem}.ipynb"
+        try:
+            content = notebook(self.project, page, config.site_url or "")
+        except Faults as found:
+            self._note(found)
+            return
+        path = folder / uri
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_text(encoding="utf-8") != content:
+            path.write_text(content, encoding="utf-8")
+        file = File(
+            uri,
+            str(folder),
+            config.site_dir,
+            config.use_directory_urls,
+            inclusion=InclusionLevel.NOT_IN_NAV,
+        )
+        files.append(file)
+
+    def _note(self, found: Faults) -> None:
+        assert self.site.faults is not None
+        self.site.faults += found.faults
+
+    def _report_stale(self) -> None:
+        stale: dict[str, str] = {}
+        for name in script_names(self.project):
+            try:
+                script = library(self.project).script(name)
+                transcripts = library(self.project).transcripts(script)
+            except Faults as found:
+                self._note(found)
+                continue
+            for transcript in transcripts:
+                if not library(self.project).is_fresh(script, transcript):
+                    stale[name] = fingerprint(self.project, script)
+                    self._report_one(name, transcript.machine)
+            if not transcripts:
+                stale[name] = fingerprint(self.project, script)
+        if self.recapture:
+            self.recapture.start(stale)
+
+    def _report_one(self, name: str, machine: str) -> None:
+        """A strict build refuses a CPU run of other code; a GPU run gets a badge on the page."""
+        where = self.project.relative(transcript_path(self.project, name, machine))
+        report = log.warning if machine == "cpu" and not self.serving else log.info
+        fault = Fault(where, 0, f"stale: the code has changed; run `captures run {name}`")
+        report("%s", fault)
+
+
+def downloads(page: str, lesson: str, examples: list[str]) -> str:
+    """The end of a lesson: each of its examples as files, and the lesson as a notebook."""
+    if not examples:
+        return ""
+    lines = ["## Take it with you { #take-it-with-you }", ""]
+    lines += ["| Example | As it stands here | On its own |", "|---|---|---|"]
+    for name in examples:
+        script = relative(page, f"scripts/{name}.py")
+        alone = relative(page, f"standalone/{name}.py")
+        file = f"{name.rpartition('/')[2]}.py"
+        lines.append(f"| `{name}` | [{file}]({script}) | [{file}, kernels written out]({alone}) |")
+    book = relative(page, f"notebooks/{lesson}.ipynb")
+    lines += ["", f"The whole lesson is also [a notebook]({book}) with its recorded outputs.", ""]
+    return "\n".join(lines)
+
+
+def _add(files: Files, config: MkDocsConfig, uri: str, content: str) -> None:
+    inclusion = InclusionLevel.NOT_IN_NAV
+    files.append(File.generated(config, uri, content=content, inclusion=inclusion))
+
+
+def _add_copy(files: Files, config: MkDocsConfig, uri: str, path: Path) -> None:
+    inclusion = InclusionLevel.NOT_IN_NAV
+    files.append(File.generated(config, uri, abs_src_path=str(path), inclusion=inclusion))
+
+
+def _repository(config: MkDocsConfig) -> str:
+    """The address of the repository's files, from that under which the pages are edited."""
+    address = config.edit_uri or ""
+    if "://" not in address:
+        address = f"{(config.repo_url or '').rstrip('/')}/{address}" if config.repo_url else ""
+    pages = Path(config.docs_dir).name
+    return re.sub(rf"{re.escape(pages)}/?$", "", address.replace("/edit/", "/blob/", 1))

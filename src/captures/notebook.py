@@ -1,0 +1,197 @@
+"""A lesson as one notebook: its prose, its runs with their recorded outputs, kernels written out.
+
+Every cell of a notebook shares one namespace, where the lesson's examples are files of their own.
+So a cell comes after all cells that stand before it in its example, and definitions or cells are
+repeated where another example has bound one of their names in between.
+"""
+
+import hashlib
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin
+
+from captures.blocks import alt_text, provenance
+from captures.definitions import Definition, parse_module
+from captures.expand import expand_page, tidy
+from captures.forms import Shown
+from captures.inline import Import, Inlined, inline
+from captures.library import library
+from captures.plain import plain
+from captures.project import Project
+from captures.resolve import Run
+from captures.script import Script
+from captures.standalone import definition_lines, import_lines
+
+
+def notebook(project: Project, page: Path, site_url: str = "") -> str:
+    """The notebook of the lesson at `page` as JSON; raises `Faults`.
+
+    Relative links are made absolute with `site_url`, since the file is read away from the site.
+    """
+    writer = _Notebook(project)
+    marks: dict[str, tuple[str, str]] = {}
+
+    def show_run(_: Run, form: Shown) -> list[str]:
+        mark = f"RUN-{len(marks)}"
+        marks[mark] = (form.target, form.cell)
+        return ["", mark, ""]
+
+    text = "\n".join(plain(expand_page(project, page, show_run).split("\n")))
+    address = page.relative_to(project.docs).as_posix()
+    for piece in re.split(r"^[> ]*(RUN-\d+) *$", text, flags=re.MULTILINE):
+        if piece in marks:
+            writer.add_run(*marks[piece])
+        else:
+            writer.add_prose(_with_absolute_links(piece, address, site_url))
+    return writer.text()
+
+
+@dataclass
+class _Notebook:
+    project: Project
+    cells: list[dict[str, Any]] = field(default_factory=list)
+    done: dict[str, int] = field(default_factory=dict)  # example: how many of its cells stand
+    changed: dict[str, set[str]] = field(default_factory=dict)  # example: names others bound since
+    defined: dict[tuple[str, str], Definition] = field(default_factory=dict)  # still unharmed
+    imported: dict[str, Import] = field(default_factory=dict)  # by the name bound
+    machines: set[str] = field(default_factory=set)
+
+    def add_prose(self, markdown: str) -> None:
+        # A run within a quotation leaves empty quotation lines around it.
+        text = re.sub(r"\A(?:>?\s*\n)+|(?:\n>?\s*)+\Z", "\n", f"\n{markdown}\n")
+        text = tidy(textwrap.dedent(text))
+        if text.strip():
+            self._add("markdown", text.rstrip("\n"))
+
+    def add_run(self, example: str, name: str) -> None:
+        """A cell of an example, with those before it that do not stand yet."""
+        script = library(self.project).script(example)
+        wanted = [cell.name for cell in script.cells].index(name) + 1
+        if wanted <= self.done.get(example, 0):
+            return
+        parts = inline(self.project, script, script.cells)
+        rest = " ".join(parts.cells[self.done.get(example, 0) : wanted])
+        if self.changed.get(example, set()) & _words(rest):
+            self.done[example] = 0
+        self._add_definitions(parts)
+        for index in range(self.done.get(example, 0), wanted):
+            self._add_cell(script, index, parts.cells[index])
+        self.done[example] = wanted
+        self.changed[example] = set()
+
+    def _add_definitions(self, parts: Inlined) -> None:
+        imports = [each for each in parts.imports if self.imported.get(each.bound) != each]
+        self.imported |= {each.bound: each for each in imports}
+        modules = [
+            (origin, [d for d in definitions if (origin, d.text) not in self.defined])
+            for origin, definitions in parts.modules
+        ]
+        blocks = [f"# {origin}\n\n\n{definition_lines(each)}" for origin, each in modules if each]
+        for origin, definitions in modules:
+            for definition in definitions:
+                self._bind("", definition.names)
+                self.defined[origin, definition.text] = definition
+        text = "\n\n\n".join(filter(None, [import_lines(imports), *blocks]))
+        if text:
+            self._add("code", text, outputs=[], execution_count=None)
+
+    def _add_cell(self, script: Script, index: int, code: str) -> None:
+        if not code:
+            return
+        bound = parse_module(script.path, code).by_name
+        self._bind(script.name, bound)
+        outputs = self._outputs(script, script.cells[index].name)
+        self._add("code", code, outputs=outputs, execution_count=None)
+
+    def _bind(self, example: str, names: Any) -> None:
+        """Note which examples and definitions lose a name to a new binding of it."""
+        for other, changed in self.changed.items():
+            if other != example:
+                changed.update(names)
+        for name in names:
+            self.imported.pop(name, None)
+        self.defined = {
+            key: definition
+            for key, definition in self.defined.items()
+            if not definition.uses.union(definition.names).intersection(names)
+        }
+
+    def _outputs(self, script: Script, cell: str) -> list[dict[str, Any]]:
+        for transcript in library(self.project).transcripts(script):
+            output = transcript.output(cell)
+            if output is not None:
+                self.machines.add(provenance(transcript))
+                outputs = [_stream(output.text)] if output.text else []
+                figures = [script.path.with_name(name) for name in output.figures]
+                return [*outputs, *_plots(cell, figures)]
+        return []
+
+    def _add(self, kind: str, source: str, **more: Any) -> None:
+        seed = f"{len(self.cells)} {source}"
+        identity = hashlib.sha256(seed.encode()).hexdigest()[:12]
+        cell = {"cell_type": kind, "id": identity, "metadata": {}, "source": _lines(source), **more}
+        self.cells.append(cell)
+
+    def text(self) -> str:
+        if self.machines:
+            note = f"The outputs below were recorded on {'; '.join(sorted(self.machines))}."
+            first, *rest = self.cells
+            self.cells = [first]
+            self._add("markdown", note)
+            self.cells += rest
+        content = {
+            "cells": self.cells,
+            "metadata": {
+                "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+                "language_info": {"name": "python"},
+            },
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+        return json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def _stream(text: str) -> dict[str, Any]:
+    return {"name": "stdout", "output_type": "stream", "text": _lines(text + "\n")}
+
+
+def _plots(cell: str, figures: list[Path]) -> Iterator[dict[str, Any]]:
+    for index, path in enumerate(figures, 1):
+        yield {
+            "data": {
+                "image/svg+xml": _lines(path.read_text(encoding="utf-8")),
+                "text/plain": [alt_text(cell, index, len(figures))],
+            },
+            "metadata": {},
+            "output_type": "display_data",
+        }
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def _words(code: str) -> set[str]:
+    return set(re.findall(r"\w+", code))
+
+
+_LINK = re.compile(r"(?P<before>\]\(<?)(?P<href>(?![a-z+]+:|#|/)[^)\s>]+)")
+
+
+def _with_absolute_links(markdown: str, page: str, site_url: str) -> str:
+    if not site_url:
+        return markdown
+
+    def absolute(link: re.Match[str]) -> str:
+        path, mark, fragment = link["href"].partition("#")
+        target = urljoin(f"/{page}", path).lstrip("/")
+        target = re.sub(r"(^|/)(?:index|README)\.md$", r"\1", target)
+        target = re.sub(r"\.md$", "/", target)
+        return link["before"] + urljoin(site_url, target) + mark + fragment
+
+    return _LINK.sub(absolute, markdown)

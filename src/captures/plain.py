@@ -1,0 +1,78 @@
+"""Material's dialect as plain Markdown: admonitions become quotations, tabs become titles.
+
+What is left is read alike by every Markdown program, notebooks among them.
+"""
+
+import re
+from collections.abc import Iterable
+
+_OPENER = re.compile(
+    r"^(?P<indent> *)(?P<mark>!!!|\?\?\?\+?|===[!+]*) *"
+    r"(?P<kind>[\w -]*?) *(?:\"(?P<title>.*)\")? *$"
+)
+_FENCE = re.compile(r"^[> ]*(?P<fence>`{3,}|~{3,})(?P<info>.*)$")
+_FENCE_LANGUAGE = re.compile(r"^\s*\{\s*\.(?P<language>[\w+-]+)[^}]*\}\s*$")
+_BLOCK_ATTRIBUTES = re.compile(r"^[> ]*\{:[^}]*\}\s*$")
+_ATTRIBUTES = re.compile(r"(?<=[\])`*])\{:?\s*[.#\w][^}`]*\}|\s+\{:?\s*[.#][^}`]*\}\s*$")
+
+
+def plain(lines: Iterable[str]) -> list[str]:
+    """The lines without what only Material's extensions read."""
+    lines = list(lines)
+    result: list[str] = []
+    index = 0
+    while index < len(lines):
+        fence = _FENCE.match(lines[index])
+        opener = _OPENER.match(lines[index])
+        if fence:
+            end = _end_of_fence(lines, index, fence["fence"])
+            result += [_plain_fence(lines[index], fence), *lines[index + 1 : end]]
+        elif opener and (opener["kind"] or opener["title"]):
+            end = _end_of_content(lines, index, len(opener["indent"]) + 4)
+            result += _container(opener, lines[index + 1 : end])
+        else:
+            end = index + 1
+            if not _BLOCK_ATTRIBUTES.match(lines[index]):
+                result.append(_ATTRIBUTES.sub("", lines[index]))
+        index = end
+    return result
+
+
+def _container(opener: re.Match[str], content: list[str]) -> list[str]:
+    indent = opener["indent"]
+    depth = len(indent) + 4
+    inner = plain(line[depth:] for line in content)
+    while inner and not inner[-1]:
+        inner.pop()
+    title = opener["title"]
+    if opener["mark"].startswith("==="):
+        lines = [f"**{title}**", *([""] if inner and inner[0] else []), *inner]
+    else:
+        words = opener["kind"].split()[0].capitalize() if title is None else title
+        inner = ([f"**{words}**", ""] if words else []) + inner[not (inner and inner[0]) :]
+        lines = [f"> {line}".rstrip() for line in inner]
+    return [*((indent + line).rstrip() for line in lines), ""]
+
+
+def _plain_fence(line: str, fence: re.Match[str]) -> str:
+    attributes = _FENCE_LANGUAGE.match(fence["info"])
+    language = attributes["language"] if attributes else fence["info"].strip().partition(" ")[0]
+    return line[: fence.end("fence")] + language
+
+
+def _end_of_fence(lines: list[str], index: int, fence: str) -> int:
+    closing = re.compile(rf"^[> ]*{fence}\s*$")
+    for end in range(index + 1, len(lines)):
+        if closing.match(lines[end]):
+            return end + 1
+    return len(lines)
+
+
+def _end_of_content(lines: list[str], index: int, depth: int) -> int:
+    end = index + 1
+    for number in range(index + 1, len(lines)):
+        line = lines[number]
+        if line.strip() and len(line) - len(line.lstrip(" ")) < depth:
+            break
+        end = number + 1
+    return end

@@ -1,0 +1,60 @@
+"""Runs stale examples in the background while pages are being edited."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+
+from captures.project import Project
+
+
+class Recapture:
+    """One run of `captures run` at a time, and what to say of each example meanwhile.
+
+    An example whose run failed is not tried again until its code changes. The end of a run is
+    marked by writing into `signals`, which the server watches, so that the pages are built anew
+    even where no transcript changed.
+    """
+
+    def __init__(self, project: Project):
+        self.project = project
+        self.notes: dict[str, str] = {}
+        self.signals = project.cache / "serve"
+        self.signals.mkdir(parents=True, exist_ok=True)
+        self._tried: dict[str, str] = {}
+        self._thread: threading.Thread | None = None
+
+    def start(self, stale: Mapping[str, str]) -> None:
+        """Run the examples of `stale`, which maps names to fingerprints, that were not tried."""
+        if importlib.util.find_spec("torch") is None:
+            for name in stale:
+                self.notes[name] = "the code has changed since, and torch is not installed here"
+            return
+        if self._thread is not None and self._thread.is_alive():
+            return
+        names = [name for name, code in stale.items() if self._tried.get(name) != code]
+        if not names:
+            return
+        for name in names:
+            self._tried[name] = stale[name]
+            self.notes[name] = "the code has changed since, and is being run again"
+        self._thread = threading.Thread(target=self._run, args=(names,), daemon=True)
+        self._thread.start()
+
+    def _run(self, names: list[str]) -> None:
+        for name in names:
+            finished = subprocess.run(
+                [sys.executable, "-m", "captures", "run", name],
+                cwd=self.project.root,
+                # Compiled files beside the sources would be seen as further edits.
+                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+                capture_output=True,
+                text=True,
+            )
+            self.notes[name] = "the code has changed since, and this machine cannot run it"
+            if finished.returncode:
+                said = (finished.stderr or finished.stdout).strip().split("\n")[-1]
+                self.notes[name] = f"the code has changed since, and running it failed: {said}"
+            (self.signals / "finished").write_text(f"{name}\n{finished.stdout}{finished.stderr}")

@@ -1,0 +1,84 @@
+"""The page that lists every recorded run: machine, versions, date, duration, freshness."""
+
+from captures.blocks import RUNS_PAGE, TITLES, anchor, entry, relative
+from captures.library import library
+from captures.project import Project
+from captures.resolve import Resolver
+from captures.script import script_names
+from captures.transcript import Transcript
+
+HEAD = """\
+---
+title: Runs
+description: Every recorded run, with the machine it ran on.
+---
+
+# Runs
+
+Every output, number and plot of this site was printed by one of these runs. A run is *fresh* while
+the code that it recorded, the example and every module that it imports, is the code of this site.
+"""
+
+COLUMNS = ("Example", "Machine", "Torch", "Triton", "Python", "Date", "Took", "Code", "Shown on")
+
+
+def runs_page(project: Project) -> str:
+    """The page's Markdown; raises `Faults` where a script or transcript is damaged."""
+    lines = [HEAD]
+    lesson = ""
+    for name in script_names(project):
+        if name.split("/")[0] != lesson:
+            lesson = name.split("/")[0]
+            lines += [
+                "",
+                f"## {lesson.replace('_', ' ').capitalize()} {{ #{lesson} }}",
+                "",
+                _row(COLUMNS),
+                _row(["---"] * len(COLUMNS)),
+            ]
+        lines += _rows(project, name)
+    return "\n".join([*lines, ""])
+
+
+def _rows(project: Project, name: str) -> list[str]:
+    script = library(project).script(name)
+    page = f"docs/{RUNS_PAGE}"
+    scripts = (
+        f"[`{name}`]({relative(page, f'scripts/{name}.py')}){{ #{entry(name)} }} "
+        f"([on its own]({relative(page, f'standalone/{name}.py')}))"
+    )
+    rows = []
+    for transcript in library(project).transcripts(script):
+        fresh = library(project).is_fresh(script, transcript)
+        rows.append(_row([scripts, *_facts(transcript), _freshness(fresh), _places(project, name)]))
+        scripts = ""  # named once, in its first row
+    return rows or [_row([scripts, *["–"] * 6, "not run", _places(project, name)])]
+
+
+def _facts(transcript: Transcript) -> list[str]:
+    said = transcript.provenance
+    machine = f"{TITLES[transcript.machine]}: {said['device']}, driver {said['driver']}"
+    facts = [said[key] for key in ("torch", "triton", "python", "date", "duration")]
+    return [machine.removesuffix(", driver unknown"), *facts]
+
+
+def _freshness(fresh: bool) -> str:
+    return "fresh" if fresh else "**stale**{ .run-stale }"
+
+
+def _places(project: Project, name: str) -> str:
+    places: dict[str, str] = {}
+    for (target, cell), pages in Resolver(project).places.items():
+        if target == name:
+            for page in pages:
+                places.setdefault(page, anchor(target, cell))
+    links = []
+    for page, fragment in sorted(places.items()):
+        words = page.rpartition("/")[2].removesuffix(".md")
+        href = relative(f"docs/{RUNS_PAGE}", page.removeprefix("docs/"))
+        links.append(f"[{words}]({href}#{fragment})")
+    return ", ".join(links) or "–"
+
+
+def _row(cells: tuple[str, ...] | list[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
