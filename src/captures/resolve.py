@@ -13,6 +13,7 @@ from functools import cached_property
 from captures.definitions import read_module
 from captures.fault import Fault, Faults
 from captures.forms import Shown, read_pages
+from captures.inline import inline
 from captures.library import library
 from captures.normalise import claims
 from captures.project import Project
@@ -58,12 +59,18 @@ class Words:
 
 
 def check_pages(project: Project) -> list[Fault]:
-    """Everything in the pages that a strict build refuses, sorted."""
+    """Everything in the pages and in what they offer that a strict build refuses, sorted."""
     forms, faults = read_pages(project)
     resolver = Resolver(project)
     for form in forms:
         try:
             resolver.resolve(form)
+        except Faults as found:
+            faults += found.faults
+    for name in script_names(project):
+        try:
+            script = resolver.library.script(name)
+            inline(project, script, script.cells)
         except Faults as found:
             faults += found.faults
     return sorted(set(faults))
@@ -207,18 +214,25 @@ class Resolver:
         return found
 
 
-# A token ends where the next character could not be part of the same number, word or path.
-_LEFT = r"(?<![\w.])(?<![\w.][-+:/])"
-_LEFT_OF_NUMBER = r"(?<![-+−])(?<!\d,)"
-_RIGHT = r"(?!\w)(?![.:/+-]\w)(?!,\d)(?!%)"
+# A word may stand alone or as a part of a dotted name, but not of a longer or hyphenated word.
+_LEFT, _RIGHT = r"(?<!\w)(?<!\w-)", r"(?!\w)(?!-\w)"
+# A number has to be all of the number, with its sign, decimals, exponent and unit of hundreds.
+_LEFT_OF_NUMBER = r"(?<![\w.+−-])(?<![\w.][:/])(?<!\d,)"
+_RIGHT_OF_NUMBER = r"(?!\w)(?![.:/+-]\w)(?!,\d)(?!%)"
 
 
 def stands(words: str, text: str) -> bool:
     """Whether `words` stand in `text` as whole tokens; runs of whitespace count as one."""
     words, text = " ".join(words.split()), " ".join(text.split())
-    left = _LEFT if re.match(r"[\w.]", words) else ""
-    left += _LEFT_OF_NUMBER if re.match(r"\.?\d", words) else ""
-    right = _RIGHT if re.search(r"[\w.]$", words) else ""
+    left = right = ""
+    if re.match(r"[.+−-]?\d", words):
+        left = _LEFT_OF_NUMBER
+    elif re.match(r"\w", words):
+        left = _LEFT
+    if re.search(r"\d\.?$", words):
+        right = _RIGHT_OF_NUMBER
+    elif re.search(r"\w$", words):
+        right = _RIGHT
     return re.search(left + re.escape(words) + right, text) is not None
 
 
