@@ -136,6 +136,9 @@ def _unused_cells(
     """Cells that say something no page asks for, and silent ones that nothing shown needs."""
     asked = {form.cell for form in forms if form.kind != "source" and form.target == script.name}
     where = script.project.relative(script.path)
+    if not asked:
+        yield Fault(where, 0, "no page shows this example")
+        return
     needed = False
     for cell in reversed(script.cells):
         if cell.name in asked:

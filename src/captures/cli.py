@@ -59,7 +59,8 @@ def check_command(release: bool) -> None:
         click.echo(f"warning: {fault}", err=True)
     for fault in verdict.errors:
         click.echo(f"error: {fault}", err=True)
-    click.echo(f"{len(verdict.errors)} errors, {len(verdict.warnings)} warnings")
+    errors, warnings = len(verdict.errors), len(verdict.warnings)
+    click.echo(f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}")
     sys.exit(bool(verdict.errors))
 
 

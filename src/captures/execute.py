@@ -17,6 +17,7 @@ from pathlib import Path
 
 from captures.figures import STYLE, themed
 from captures.machine import Machine, environment
+from captures.normalise import normalise
 from captures.script import Cell, Script
 from captures.transcript import Output
 
@@ -213,7 +214,7 @@ class _Run:
             final = f"{example}.{self.machine.kind}.{name}"
             self.figures[final] = themed((self.scratch / "figures" / name).read_bytes())
             figures.append(final)
-        text = legible(bytes(self.printed))
+        text = normalise(legible(bytes(self.printed)))
         self.outputs.append(Output(self.cell.name, self.cell.measured, text, tuple(figures)))
         self.printed.clear()
 
@@ -262,10 +263,11 @@ class _Run:
         self.failure = Failure(cell.name, line or self._line_of_stack() or cell.line, message, last)
 
     def _line_of_stack(self) -> int | None:
-        """Where the innermost stack frame of the example was when it crashed or hung."""
-        pattern = rf'File "{re.escape(str(self.script.path))}", line (\d+)'
-        found = re.search(pattern, self.stacks.decode(errors="replace"))
-        return int(found[1]) if found else None
+        """Where the example stood when it crashed or hung, or which line it was warned of."""
+        path = re.escape(str(self.script.path))
+        text = (self.stacks + self.errors).decode(errors="replace")
+        found = re.search(rf'File "{path}", line (\d+)|{path}:(\d+):', text)
+        return int(found[1] or found[2]) if found else None
 
     def _kill(self) -> None:
         """Leave nothing of the example behind, whatever processes it started."""

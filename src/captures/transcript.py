@@ -17,8 +17,9 @@ A transcript reads in a diff like the run it records::
 
     [end of transcript]
 
-What was printed is indented, so that nothing printed can be taken for structure. ``content``
-is a hash of every other line: it shows a hand edit. Line ends and trailing spaces do not count.
+What was printed is indented, so that nothing printed can be taken for structure, and volatile
+text is already normalised, so that no machine's paths are published. ``content`` is a hash of
+every other line: it shows a hand edit. Line ends and trailing spaces do not count.
 """
 
 import hashlib

@@ -1,0 +1,91 @@
+import subprocess
+import sys
+
+import pytest
+
+from captures import cli, machine
+
+
+@pytest.fixture
+def captures(sandbox, monkeypatch, capsys):
+    """Calls the command inside the sandbox; gives status, stdout and stderr."""
+    monkeypatch.chdir(sandbox.project.root)
+    monkeypatch.setattr(machine, "probe", lambda project, kind: sandbox.cpu)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["captures", *arguments])
+        try:
+            cli.main()
+            status = 0
+        except SystemExit as end:
+            status = int(end.code or 0)
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return call
+
+
+def test_run_then_check(sandbox, captures) -> None:
+    sandbox.example("a/one", "# %% claim\nprint(abs(1))\n")
+    sandbox.write("docs/one.md", "# One\n\n::: run a/one#claim\n")
+    status, out, _ = captures("run")
+    assert status == 0
+    assert "a/one: ran in" in out
+    assert captures("run", "a/one")[1].count("known") == 2
+    assert captures("run", "--check", "a")[0] == 0
+    status, out, err = captures("check")
+    assert (status, out) == (0, "0 errors, 1 warning\n")
+    assert err.startswith("warning: examples/a/one.gpu.txt: is missing")
+    status, _, err = captures("check", "--release")
+    assert status == 1
+    assert err.startswith("error: examples/a/one.gpu.txt: is missing")
+
+
+def test_a_failed_example_gives_a_status(sandbox, captures) -> None:
+    sandbox.example("a/one", "# %% claim\nraise ValueError(1)\n")
+    status, out, _ = captures("run")
+    assert status == 1
+    assert "examples/a/one.py:2: cell `claim` raised ValueError: 1" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["frobnicate"], "frobnicate"),
+        (["run", "--machine", "tpu"], "tpu"),
+        (["run", "-j", "0"], "0"),
+        (["run", "-j", "many"], "many"),
+        (["run", "--frob"], "--frob"),
+        (["run", "--force", "--check"], "take one"),
+        (["run", "a/oen"], "did you mean a/one"),
+        (["check", "a/one"], "a/one"),
+    ],
+)
+def test_bad_usage_is_one_line_and_status_2(sandbox, captures, arguments, complaint) -> None:
+    sandbox.example("a/one", "# %% claim\nprint(abs(1))\n")
+    status, out, err = captures(*arguments)
+    assert (status, out) == (2, "")
+    assert err.startswith("captures: ")
+    assert err.count("\n") == 1
+    assert complaint in err
+
+
+def test_two_unknown_examples_are_two_lines(sandbox, captures) -> None:
+    sandbox.example("a/one", "# %% claim\nprint(abs(1))\n")
+    status, _, err = captures("run", "nope", "neither")
+    assert status == 2
+    assert err.count("there is no such example") == 2
+
+
+def test_outside_a_project_one_line(tmp_path, captures, monkeypatch) -> None:
+    outside = tmp_path.parent
+    monkeypatch.chdir(outside)
+    status, _, err = captures("run")
+    assert status == 1
+    assert "no mkdocs.yml here" in err
+
+
+def test_runs_as_a_module() -> None:
+    said = subprocess.run([sys.executable, "-m", "captures", "--help"], capture_output=True)
+    assert said.returncode == 0
+    assert b"expand" in said.stdout
