@@ -1,6 +1,7 @@
 """The top-level statements of a module: what each binds, what it uses, and its own lines."""
 
 import ast
+import re
 import symtable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -46,21 +47,17 @@ class Module:
         definition = self.by_name[name][-1]
         if not rest:
             return definition.first, definition.last
-        lines = self.text.split("\n")
         node: ast.stmt | None = definition.node
         for part in rest.split("."):
-            members = node.body if isinstance(node, ast.ClassDef) else []
-            node = next((member for member in members if part in bound_names(member)), None)
-        return (_first_line(node, lines), _last_line(node)) if node else None
+            node = _members(node).get(part)
+        return (_first_line(node, self.text.split("\n")), _last_line(node)) if node else None
 
     def symbols(self) -> list[str]:
         """What can be asked for by name."""
         members = [
-            f"{definition.node.name}.{name}"
-            for definition in self.definitions
-            if isinstance(definition.node, ast.ClassDef)
-            for member in definition.node.body
-            for name in bound_names(member)
+            f"{name}.{member}"
+            for name, definitions in self.by_name.items()
+            for member in _members(definitions[-1].node)
         ]
         return [*self.by_name, *members]
 
@@ -76,6 +73,7 @@ def _read_module(path: Path, _mtime: int, _size: int) -> Module:
     return parse_module(path, path.read_text(encoding="utf-8"))
 
 
+@lru_cache(maxsize=4096)
 def parse_module(path: Path, text: str) -> Module:
     lines = text.split("\n")
     return Module(path, text, tuple(_definition(node, lines) for node in ast.parse(text).body))
@@ -84,7 +82,12 @@ def parse_module(path: Path, text: str) -> Module:
 def _definition(node: ast.stmt, lines: list[str]) -> Definition:
     first, last = _first_line(node, lines), _last_line(node)
     text = "\n".join(lines[first - 1 : last])
-    return Definition(node, bound_names(node), used_names(text), first, last, text)
+    table = symtable.symtable(text, "<definition>", "exec")
+    names = tuple(symbol.get_name() for symbol in table.get_symbols() if _is_bound(symbol))
+    uses = _globals_of(table)
+    if _STRING_ANNOTATION.search(text):
+        uses |= _annotated(node)
+    return Definition(node, names, frozenset(uses), first, last, text)
 
 
 def _first_line(node: ast.stmt, lines: list[str]) -> int:
@@ -99,34 +102,26 @@ def _last_line(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno
 
 
-def bound_names(node: ast.AST) -> tuple[str, ...]:
-    """The names that a statement binds in the scope it stands in, compound statements included."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return (node.name,)
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return tuple(alias.asname or alias.name.partition(".")[0] for alias in node.names)
-    found: list[str] = []
-    if isinstance(node, ast.ExceptHandler) and node.name:
-        found.append(node.name)
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        found.append(node.id)
-    if not isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp):
-        for child in ast.iter_child_nodes(node):
-            found += bound_names(child)
-    return tuple(dict.fromkeys(found))
+def _members(node: ast.stmt | None) -> dict[str, ast.stmt]:
+    """What a class body defines, by name."""
+    found: dict[str, ast.stmt] = {}
+    for member in node.body if isinstance(node, ast.ClassDef) else []:
+        if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[member.name] = member
+        targets = member.targets if isinstance(member, ast.Assign) else [member]
+        for target in targets:
+            name = target.target if isinstance(target, ast.AnnAssign) else target
+            if isinstance(name, ast.Name):
+                found[name.id] = member
+    return found
 
 
-def used_names(text: str) -> frozenset[str]:
-    """The names that a top-level statement reads from its module, however deep inside."""
-    found = _globals_of(symtable.symtable(text, "<definition>", "exec"))
-    for node in ast.walk(ast.parse(text)):
-        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
-            if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-                found |= used_names(annotation.value)
-    return frozenset(found)
+def _is_bound(symbol: symtable.Symbol) -> bool:
+    return symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
 
 
 def _globals_of(table: symtable.SymbolTable) -> set[str]:
+    """The names that a statement reads from its module, however deep inside."""
     is_module = table.get_type() == "module"
     found = {
         symbol.get_name()
@@ -134,3 +129,16 @@ def _globals_of(table: symtable.SymbolTable) -> set[str]:
         if symbol.is_referenced() and (is_module or symbol.is_global())
     }
     return found.union(*map(_globals_of, table.get_children()))
+
+
+_STRING_ANNOTATION = re.compile(r"""(?:->|:)\s*["']""")
+
+
+def _annotated(node: ast.stmt) -> set[str]:
+    """Names in annotations that are written as strings."""
+    found: set[str] = set()
+    for child in ast.walk(node):
+        for annotation in (getattr(child, "annotation", None), getattr(child, "returns", None)):
+            if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+                found |= _globals_of(symtable.symtable(annotation.value, "<annotation>", "eval"))
+    return found

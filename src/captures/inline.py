@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from captures.definitions import Definition, Module, bound_names, parse_module, read_module
+from captures.definitions import Definition, Module, parse_module, read_module
 from captures.fault import Fault, Faults
 from captures.project import Project
 from captures.script import Cell, Script
@@ -87,7 +87,7 @@ class _Inliner:
             for definition in each.definitions:
                 self.line = cell.first_line + definition.node.lineno - 1
                 if not definition.is_import:
-                    self._require_no_hidden_import(definition.node)
+                    self._require_no_hidden_import(definition)
                     continue
                 for name in definition.names:
                     if name in used or name == "annotations":
@@ -120,11 +120,11 @@ class _Inliner:
             for name in definition.uses
         }
         for cell in cells:
-            for node in ast.parse(cell.source).body:
-                if isinstance(node, ast.Import | ast.ImportFrom):
+            for definition in parse_module(self.script.path, cell.source).definitions:
+                if definition.is_import:
                     continue
-                self.line = cell.first_line + node.lineno - 1
-                for name in bound_names(node):
+                self.line = cell.first_line + definition.node.lineno - 1
+                for name in definition.names:
                     if name in read:
                         self.fault(f"binds `{name}` anew, which {read[name]} reads; rename it here")
 
@@ -217,7 +217,7 @@ class _Inliner:
         if definition.first in taken:
             return
         taken[definition.first] = definition
-        self._require_no_hidden_import(definition.node)
+        self._require_no_hidden_import(definition)
         module = self._module(path)
         for name in sorted(definition.uses.intersection(module.by_name)):
             self._need(path, name, self._dotted(path))
@@ -225,7 +225,10 @@ class _Inliner:
             if isinstance(future.node, ast.ImportFrom) and future.node.module == "__future__":
                 self.imports.add(Import("__future__", "annotations", "annotations"))
 
-    def _require_no_hidden_import(self, node: ast.stmt) -> None:
+    def _require_no_hidden_import(self, definition: Definition) -> None:
+        node = definition.node
+        if "import" not in definition.text:
+            return
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
             return
         for child in ast.walk(node):
