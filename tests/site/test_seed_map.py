@@ -2,14 +2,13 @@
 
 import tomllib
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache
-from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import markdown
 import pytest
+from bs4 import BeautifulSoup, Tag
 
 ROOT = Path(__file__).parents[2]
 LESSONS = ROOT / "docs" / "lessons"
@@ -45,56 +44,17 @@ def name(section: dict, item: dict) -> str:
 
 # --- a page, and what stands behind each of its anchors ---
 
-
-@dataclass(frozen=True)
-class Mark:
-    """Something met while reading a page: an element with an id, a heading, or evidence."""
-
-    anchor: str = ""
-    level: int = 0  # of a heading
-    evidence: str = ""
-    depth: int = 0  # how deep the element lies in the page
+HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+EVIDENCE = {
+    "table": "table",
+    "diagram": "svg, save-or-recompute",
+    "formula": ".arithmatex",
+    "run": "a[href^='capture:']",
+}
 
 
-VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}
-
-
-class Marks(HTMLParser):
-    """Reads a page's HTML into the list of its marks."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.marks: list[Mark] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        level = int(tag[1]) if len(tag) == 2 and tag[0] == "h" and tag[1].isdigit() else 0
-        evidence = ""
-        if tag in ("table", "svg"):
-            evidence = tag
-        elif "arithmatex" in (given.get("class") or ""):
-            evidence = "formula"
-        elif (given.get("href") or "").startswith("capture:"):
-            evidence = "run"
-        if given.get("id") or level or evidence:
-            anchor = given.get("id") or ""
-            self.marks.append(Mark(anchor, level, evidence, len(self.open)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        while self.open and self.open.pop() != tag:
-            pass
-        self.marks.append(Mark(depth=len(self.open)))
-
-    def handle_data(self, data: str) -> None:
-        if data.lstrip().startswith("::: run ") and "code" not in self.open:
-            self.marks.append(Mark(evidence="run", depth=len(self.open)))
-
-
-def read_marks(text: str) -> list[Mark]:
-    """The marks of a lesson. The forms stay as they are written: the build resolves them."""
+def read_page(text: str) -> BeautifulSoup:
+    """A lesson as HTML. The forms stay as they are written: the build resolves them."""
     if text.startswith("---\n"):
         text = text.split("\n---\n", 1)[1]
     extensions = [
@@ -114,58 +74,72 @@ def read_marks(text: str) -> list[Mark]:
         "pymdownx.arithmatex": {"generic": True},
         "pymdownx.tabbed": {"alternate_style": True},
     }
-    reader = Marks()
-    reader.feed(markdown.markdown(text, extensions=extensions, extension_configs=settings))
-    return reader.marks
+    rendered = markdown.markdown(text, extensions=extensions, extension_configs=settings)
+    return BeautifulSoup(rendered, "html.parser")
 
 
-def behind(marks: list[Mark], anchor: str) -> set[str]:
+def evidence(part: Tag) -> set[str]:
+    found = {kind for kind, selector in EVIDENCE.items() if part.css.match(selector)}
+    found |= {kind for kind, selector in EVIDENCE.items() if part.css.select_one(selector)}
+    if any(p.get_text().startswith("::: run ") for p in [part, *part("p")] if not p.code):
+        found.add("run")
+    return found
+
+
+def behind(page: BeautifulSoup, anchor: str) -> set[str]:
     """What backs an anchor.
 
-    A heading's part of the page ends at the next heading of its level or above. Any other
-    element's is itself and what follows it, up to the next heading or element with an id.
+    A heading is backed by its part of the page, up to the next heading of its level or above.
+    Any other element is backed by what it holds, by the block that it comments on (the one just
+    before it), and by what follows up to the next heading or anchor.
     """
-    start = next(index for index, mark in enumerate(marks) if mark.anchor == anchor)
-    own = marks[start]
-    found = {own.evidence}
-    inside = True
-    for mark in marks[start + 1 :]:
-        inside = inside and mark.depth > own.depth
-        if own.level:
-            if mark.level and mark.level <= own.level:
-                break
-        elif not inside and (mark.anchor or mark.level):
-            break
-        found.add(mark.evidence)
-    return found - {""}
+    (element,) = page.find_all(id=anchor)
+    parts = [element]
+    if element.name in HEADINGS:
+        ends = HEADINGS[: HEADINGS.index(element.name) + 1]
+        parts += takewhile(lambda part: part.name not in ends, element.find_next_siblings())
+    else:
+        before = element.find_previous_sibling()
+        parts += [before] if before is not None and (is_plain(before) or before.svg) else []
+        parts += takewhile(is_plain, element.find_next_siblings())
+    return set().union(*map(evidence, parts))
+
+
+def is_plain(part: Tag) -> bool:
+    return (
+        part.name not in HEADINGS and not part.get("id") and part.find(["p", "li"], id=True) is None
+    )
 
 
 @cache
-def page_marks(page: str) -> list[Mark]:
-    return read_marks((LESSONS / f"{page}.md").read_text(encoding="utf-8"))
+def lesson(page: str) -> BeautifulSoup:
+    return read_page((LESSONS / f"{page}.md").read_text(encoding="utf-8"))
 
 
-def test_behind_tells_where_an_anchors_part_of_the_page_ends() -> None:
-    marks = read_marks(
+def test_behind_tells_what_backs_an_anchor() -> None:
+    page = read_page(
         "# Page { #page }\n\n"
         "No evidence.\n{ #bare }\n\n"
         "A [1](capture:a/b#c) quote.\n{ #quote }\n\n"
         "## Part { #part }\n\nText.\n\n"
-        "### Sub { #sub }\n\n::: run a/b#c\n\n"
+        "### Sub { #sub }\n\n::: run a/b#c\n\nA comment on it.\n{ #comment }\n\n"
+        "No comment.\n{ #no-comment }\n\n"
         "## Shown { #shown }\n\n`::: run a/b#c`\n\n"
         '<figure id="figure"><svg><title id="inner">t</title></svg></figure>\n\n'
         "- item $x$\n  { #item }\n"
         "- next\n  { #next }\n"
     )
-    assert behind(marks, "page") == {"run", "svg", "formula"}
-    assert behind(marks, "bare") == set()
-    assert behind(marks, "quote") == {"run"}
-    assert behind(marks, "part") == {"run"}
-    assert behind(marks, "sub") == {"run"}
-    assert behind(marks, "shown") == {"svg", "formula"}
-    assert behind(marks, "figure") == {"svg"}
-    assert behind(marks, "item") == {"formula"}
-    assert behind(marks, "next") == set()
+    assert behind(page, "page") == {"run", "diagram", "formula"}
+    assert behind(page, "bare") == set()
+    assert behind(page, "quote") == {"run"}
+    assert behind(page, "part") == {"run"}
+    assert behind(page, "sub") == {"run"}
+    assert behind(page, "comment") == {"run"}
+    assert behind(page, "no-comment") == set()
+    assert behind(page, "shown") == {"diagram", "formula"}
+    assert behind(page, "figure") == {"diagram"}
+    assert behind(page, "item") == {"formula"}
+    assert behind(page, "next") == set()
 
 
 # --- the map ---
@@ -209,9 +183,8 @@ def test_no_two_items_share_an_anchor() -> None:
 def test_an_item_is_carried(section: dict, item: dict) -> None:
     page, anchor = item["at"].split("#")
     assert (LESSONS / f"{page}.md").exists(), f"{name(section, item)}: no page {page}.md"
-    marks = page_marks(page)
-    times = sum(mark.anchor == anchor for mark in marks)
+    times = len(lesson(page).find_all(id=anchor))
     assert times == 1, f"{name(section, item)}: {page}.md has #{anchor} {times} times, not once"
-    assert behind(marks, anchor), (
+    assert behind(lesson(page), anchor), (
         f"{name(section, item)}: #{anchor} of {page}.md has no run, formula, table or diagram"
     )
