@@ -8,7 +8,7 @@ from gradkernels.scaled_silu import scaled_silu
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-class ScaledSiLU(torch.nn.Module):
+class ScaledActivation(torch.nn.Module):
     def __init__(self, scale=1.0):
         super().__init__()
         self.w = torch.nn.Parameter(torch.tensor(scale))
@@ -22,7 +22,7 @@ torch.manual_seed(0)
 x = torch.randn(256, 8, device=device)
 target = 2.5 * torch.nn.functional.silu(x)
 
-activation = ScaledSiLU(scale=1.0).to(device)
+activation = ScaledActivation(scale=1.0).to(device)
 optimizer = torch.optim.SGD(activation.parameters(), lr=0.5)
 loss = torch.nn.functional.mse_loss(activation(x), target)
 loss.backward()
@@ -39,7 +39,9 @@ for _step in range(40):
 print(f"w after 41 steps: {activation.w.item():.3f}  (the target was made with 2.5)")
 
 # %% in-a-model
-model = torch.nn.Sequential(torch.nn.Linear(8, 16), ScaledSiLU(), torch.nn.Linear(16, 1)).to(device)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), ScaledActivation(), torch.nn.Linear(16, 1)).to(
+    device
+)
 model(x).square().mean().backward()
 for name, parameter in model.named_parameters():
     print(f"{name}: has a gradient: {parameter.grad is not None and bool(parameter.grad.any())}")
