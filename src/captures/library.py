@@ -43,7 +43,10 @@ class Library:
 
     def _transcript(self, script: Script, machine: str) -> Transcript | None:
         path = transcript_path(self.project, script.name, machine)
-        figures = path.parent.glob(f"{path.stem}.*.svg")
+        kept = self._kept.get((machine, script.name))
+        # Its plots belong to it; which they are is known once it was read.
+        outputs = kept[2].outputs if kept and isinstance(kept[2], Transcript) else ()
+        figures = [path.with_name(name) for output in outputs for name in output.figures]
         return self._remember(
             machine,
             script.name,

@@ -69,12 +69,25 @@ class CapturesPlugin(BasePlugin):
             self._add_notebook(files, config, page)
         return files
 
+    def on_pre_page(self, page: Any, *, config: MkDocsConfig, files: Files) -> Any:
+        """Pages that no one wrote are edited where they come from."""
+        uri = page.file.src_uri
+        origin = ""
+        if uri == RUNS_PAGE:
+            origin = "src/captures/runs_page.py"
+        elif uri.startswith("notebooks/"):
+            origin = f"docs/lessons/{Path(uri).stem}.md"
+        if origin and self.site.repository:
+            page.edit_url = self.site.repository.replace("/blob/", "/edit/", 1) + origin
+        return page
+
     def on_page_markdown(
         self, markdown: str, *, page: Any, config: MkDocsConfig, files: Files
     ) -> str:
         path = self.project.docs / page.file.src_uri
-        if files.get_file_from_path(f"notebooks/{path.stem}.ipynb") is None:
-            return markdown  # no lesson, or one with faults, which are reported
+        is_lesson = path.parent == self.project.docs / "lessons"
+        if not is_lesson or files.get_file_from_path(f"notebooks/{path.stem}.ipynb") is None:
+            return markdown  # or a lesson with faults, which are reported
         shown = dict.fromkeys(form.target for form in read_page(self.project, path)[0] if form.cell)
         return markdown + "\n\n" + downloads(f"docs/{page.file.src_uri}", path.stem, list(shown))
 
