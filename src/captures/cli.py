@@ -20,7 +20,13 @@ def cli() -> None:
 @click.option("--machine", type=click.Choice(["gpu", "cpu"]), help="Default: the GPU if any.")
 @click.option("--force", is_flag=True, help="Execute what already ran here; rewrite everything.")
 @click.option("--check", is_flag=True, help="Execute all, write nothing, fail where claims differ.")
-@click.option("-j", "jobs", type=click.IntRange(1, 256), default=1, help="Examples at once (CPU).")
+@click.option(
+    "-j",
+    "jobs",
+    type=click.IntRange(1, 256),
+    default=1,
+    help="Examples at once; those that measure a GPU run alone.",
+)
 def run_command(
     examples: Sequence[str], machine: str | None, force: bool, check: bool, jobs: int
 ) -> None:
@@ -39,9 +45,6 @@ def run_command(
     here = probe(project, machine)
     display = Display(Console(highlight=False, width=None if sys.stdout.isatty() else 120))
     display.say(f"{here.kind}: {here.device}, torch {here.torch}, triton {here.triton}")
-    if here.kind == "gpu" and jobs > 1:
-        display.say("one example at a time, since examples that share a GPU spoil their timings")
-        jobs = 1
     with display.live:
         outcomes = run(project, names, here, force=force, check=check, jobs=jobs, watcher=display)
     display.summary(project, outcomes)

@@ -106,11 +106,27 @@ def run(
     """Bring the transcripts of ``names`` for this ``machine`` up to date; outcomes in order.
 
     ``force`` executes what already ran here and rewrites what did not change. ``check`` executes
-    everything, writes nothing, and fails where a claim differs.
+    everything, writes nothing, and fails where a claim differs. Up to ``jobs`` examples run at
+    once, save those that measure a GPU.
     """
     task = _Task(project, machine, force, check, watcher or Watcher())
-    with _interruptible(task), ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(task.run, names))
+    alone = [name for name in names if _needs_machine_alone(project, name, machine)]
+    together = [name for name in names if name not in alone]
+    with _interruptible(task):
+        with ThreadPoolExecutor(jobs) as pool:
+            outcomes = dict(zip(together, pool.map(task.run, together), strict=True))
+        outcomes |= {name: task.run(name) for name in alone}
+    return [outcomes[name] for name in names]
+
+
+def _needs_machine_alone(project: Project, name: str, machine: Machine) -> bool:
+    """Examples that share a GPU spoil each other's timings and fill its memory."""
+    try:
+        script = read_script(project, name)
+    except Faults:
+        return False
+    measured = any(cell.measured for cell in script.cells)
+    return machine.kind == "gpu" and (measured or script.memory_needed > 0)
 
 
 @dataclass
