@@ -80,7 +80,7 @@ class _Check:
                 self._weigh(machine, where, "is stale, since its code changed", script)
 
     def _weigh(self, machine: str, where: str, what: str, script: Script) -> None:
-        pages = ", ".join(shown_at(self.forms, script.name)) or "no page"
+        pages = shown_at(self.forms, script.name)
         remedy = f"run `captures run {script.name} --machine {machine}`"
         fault = Fault(where, 0, f"{what}; shown at {pages}; {remedy}")
         only_warn = machine == "gpu" and not self.release

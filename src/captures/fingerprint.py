@@ -42,11 +42,7 @@ def first_party_modules(project: Project, script: Script) -> list[Path]:
     """Every module under ``src`` or beside the script that it can load, however late; sorted."""
     roots = (script.path.parent, project.src)
     found: dict[Path, None] = {}
-    pending = [
-        path
-        for wanted in _imports(ast.parse(script.text), package="")
-        for path in _files(wanted, roots)
-    ]
+    pending = [path for wanted in _imports(script.text, "") for path in _files(wanted, roots)]
     while pending:
         path = pending.pop()
         if path in found or path == script.path:
@@ -55,7 +51,7 @@ def first_party_modules(project: Project, script: Script) -> list[Path]:
         root = next(root for root in roots if path.is_relative_to(root))
         parts = path.relative_to(root).with_suffix("").parts
         package = ".".join(parts[:-1])
-        for wanted in _imports(_module(_text(path)).tree, package):
+        for wanted in _imports(_text(path), package):
             pending += _files(wanted, roots)
     return sorted(found)
 
@@ -129,8 +125,13 @@ def _parts(string: ast.JoinedStr) -> list[ast.expr]:
     return parts
 
 
-def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, str]]:
+@lru_cache(maxsize=512)
+def _imports(text: str, package: str) -> list[tuple[str, str]]:
     """``(module, name)`` of everything the code can import; name is "" for plain imports."""
+    return list(dict.fromkeys(_imported(ast.parse(text), package)))
+
+
+def _imported(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:
     for node in _executed(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)

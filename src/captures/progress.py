@@ -79,8 +79,7 @@ class Display(Watcher):
             for fault in outcome.faults:
                 self.say(f"\n{fault}", "red")
             if not outcome.ok:
-                pages = ", ".join(shown_at(forms, outcome.example, outcome.cell)) or "no page"
-                self.say(f"    shown at {pages}")
+                self.say(f"    shown at {shown_at(forms, outcome.example, outcome.cell)}")
             if outcome.last_output:
                 self.say("    the last it said:")
                 self.say(textwrap.indent(outcome.last_output, " " * 8))
