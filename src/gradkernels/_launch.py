@@ -27,12 +27,6 @@ def widen(x):
         return x.to(tl.float32)
 
 
-@triton.jit
-def statistic_of(ptr):
-    """What sums over the elements of `ptr` are kept in."""
-    return tl.float64 if ptr.dtype.element_ty == tl.float64 else tl.float32
-
-
 def check_tensors(op: str, **tensors: Tensor | None) -> None:
     """Raise unless all tensors are floating, strided and on one device where kernels can run.
 

@@ -13,7 +13,6 @@ from gradkernels._launch import (
     check_tensors,
     first_order,
     on_device_of,
-    statistic_of,
     tile,
     widen,
 )
@@ -37,14 +36,14 @@ def softmax_kernel(
         y_ptr: rows × n, written.
     """
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    largest = tl.full([ROWS, BLOCK], float("-inf"), dtype=statistic_of(x_ptr))
+    largest = widen(tl.full([ROWS, BLOCK], float("-inf"), x_ptr.dtype.element_ty))
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)
         mask = (row < rows)[:, None] & (col < n)[None, :]
         x = tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=float("-inf"))
         largest = tl.maximum(largest, widen(x), propagate_nan=tl.PropagateNan.ALL)
     m = tl.max(largest, axis=1)[:, None]
-    total = tl.zeros([ROWS, BLOCK], dtype=statistic_of(x_ptr))
+    total = widen(tl.zeros([ROWS, BLOCK], x_ptr.dtype.element_ty))
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)
         mask = (row < rows)[:, None] & (col < n)[None, :]
@@ -78,7 +77,7 @@ def softmax_backward_kernel(
         dx_ptr: rows × n, written.
     """
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    product = tl.zeros([ROWS, BLOCK], dtype=statistic_of(y_ptr))
+    product = widen(tl.zeros([ROWS, BLOCK], y_ptr.dtype.element_ty))
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)
         mask = (row < rows)[:, None] & (col < n)[None, :]
