@@ -48,7 +48,7 @@ const TEMPLATE = `
   :host { display: block; color: var(--ink, inherit); font-size: .75rem; line-height: 1.5; margin: 1.2em 0; }
   .frame { border-top: .05rem solid var(--line, gray); border-bottom: .05rem solid var(--line, gray); padding: .8rem 0; }
   .columns { display: grid; gap: .8rem 2rem; grid-template-columns: repeat(auto-fit, minmax(min(15rem, 100%), 1fr)); }
-  fieldset { border: 0; margin: 0; padding: 0; min-width: 0; }
+  fieldset { border: 0; margin: 0 0 .5rem; padding: 0; min-width: 0; }
   legend, label, .name { font-weight: 600; padding: 0; }
   .choice { display: flex; flex-wrap: wrap; gap: .2rem .9rem; }
   .choice label { align-items: center; display: flex; font-weight: 400; gap: .35rem; min-height: 1.6rem; }
@@ -241,11 +241,12 @@ class SaveOrRecompute extends HTMLElement {
     }));
   }
 
-  note({ work }, measured) {
+  note({ unit, work }, measured) {
+    if (unit === "tensor") return "Tensor cores only multiply matrices: elementwise work cannot run on them.";
     const { machine, rows } = this.points;
     if (!measured.length) {
       return rows.length && machine
-        ? `Measured points are drawn for the ${machine}, fp32 ALU or exponential unit, 2 bytes.` : "";
+        ? `Choose the ${machine} and 2 bytes to see measured points.` : "";
     }
     const meets = measuredCrossover(measured);
     const where = meets === null ? "beyond the points" : `at ${round(meets)} ${WORK[work]}`;
