@@ -49,6 +49,18 @@ def check_tensors(op: str, **tensors: Tensor | None) -> None:
         home = _check_place(op, name, tensor, home)
 
 
+def check_one_dtype(op: str, **tensors: Tensor | None) -> None:
+    """Raise unless all tensors (`None` skipped) have one dtype."""
+    given = {name: tensor.dtype for name, tensor in tensors.items() if tensor is not None}
+    first = next(iter(given))
+    for name, dtype in given.items():
+        if dtype != given[first]:
+            raise TypeError(
+                f"{op}: {name} has dtype {dtype} and {first} {given[first]}; expected one dtype "
+                "for all (inside torch.autocast they are cast)"
+            )
+
+
 def check_index(op: str, name: str, tensor: Tensor, home_name: str, home: Tensor) -> None:
     """Raise unless `tensor` holds int64 or int32 indices and is on the device of `home`."""
     if not isinstance(tensor, Tensor):
@@ -149,13 +161,23 @@ def tile(n: int, elements: int) -> tuple[int, int, int, int]:
     return ROWS, BLOCK, triton.cdiv(n, BLOCK), min(16, max(1, ROWS * BLOCK // 1024))
 
 
-def autocast_to_fp32(x: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
-    """Inside autocast, cast half-precision arguments to fp32, as torch does for this operation."""
-    tensors = (x, *others)
-    if not torch.is_autocast_enabled(x.device.type):
+def autocast_to_fp32(*tensors: Any) -> tuple[Any, ...]:
+    """Inside autocast, cast half precision to fp32, as torch does for norms, softmax and losses."""
+    return _autocast(tensors, torch.float32)
+
+
+def autocast_to_half(*tensors: Any) -> tuple[Any, ...]:
+    """Inside autocast, cast to its half precision, as torch does for products of matrices."""
+    return _autocast(tensors, None)
+
+
+def _autocast(tensors: tuple[Any, ...], dtype: torch.dtype | None) -> tuple[Any, ...]:
+    device = tensors[0].device.type
+    if not torch.is_autocast_enabled(device):
         return tensors
-    half = (torch.float16, torch.bfloat16)
-    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+    dtype = dtype or torch.get_autocast_dtype(device)
+    # fp64 is never cast, and an optional argument may be None.
+    return tuple(t if t is None or t.dtype == torch.float64 else t.to(dtype) for t in tensors)
 
 
 def first_order(launch: Callable[..., Any], *args: Any) -> Any:
