@@ -12,8 +12,9 @@ _OPENER = re.compile(
 )
 _FENCE = re.compile(r"^[> ]*(?P<fence>`{3,}|~{3,})(?P<info>.*)$")
 _FENCE_LANGUAGE = re.compile(r"^\s*\{\s*\.(?P<language>[\w+-]+)[^}]*\}\s*$")
-_BLOCK_ATTRIBUTES = re.compile(r"^[> ]*\{:[^}]*\}\s*$")
-_ATTRIBUTES = re.compile(r"(?<=[\])`*])\{:?\s*[.#\w][^}`]*\}|\s+\{:?\s*[.#][^}`]*\}\s*$")
+_BLOCK_CODE_SPAN = re.compile(r"(`+[^`]+`+)")
+# Directly after a link, an image, emphasis or a code span, or at the end of a heading.
+_ATTRIBUTES = re.compile(r"(?:(?<=[\])*])|^)\{:?\s*[.#\w][^}]*\}|\s+\{:?\s*[.#][^}]*\}\s*$")
 
 
 def plain(lines: Iterable[str]) -> list[str]:
@@ -33,7 +34,7 @@ def plain(lines: Iterable[str]) -> list[str]:
         else:
             end = index + 1
             if not _BLOCK_ATTRIBUTES.match(lines[index]):
-                result.append(_ATTRIBUTES.sub("", lines[index]))
+                result.append(_without_attributes(lines[index]))
         index = end
     return result
 
@@ -52,6 +53,12 @@ def _container(opener: re.Match[str], content: list[str]) -> list[str]:
         inner = ([f"**{words}**", ""] if words else []) + inner[not (inner and inner[0]) :]
         lines = [f"> {line}".rstrip() for line in inner]
     return [*((indent + line).rstrip() for line in lines), ""]
+
+
+def _without_attributes(line: str) -> str:
+    pieces = _CODE_SPAN.split(line)
+    pieces[::2] = [_ATTRIBUTES.sub("", piece) for piece in pieces[::2]]
+    return "".join(pieces)
 
 
 def _plain_fence(line: str, fence: re.Match[str]) -> str:

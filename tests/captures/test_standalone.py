@@ -1,0 +1,235 @@
+import subprocess
+import sys
+
+import pytest
+
+from captures.fault import Faults
+from captures.script import read_script
+from captures.standalone import runnable, standalone
+
+LAUNCH = '''
+from collections.abc import Callable
+
+WIDTHS = {"fp16": 16}
+WIDTHS["fp32"] = 32
+
+UNUSED = print("never")
+
+
+def twice(x: "Callable") -> "Table":
+    return 2 * x
+
+
+class Table:
+    """Holds."""
+'''
+
+GELU = '''
+"""GELU."""
+
+from __future__ import annotations
+
+import math
+
+from ._launch import WIDTHS, twice
+from gk.registry import registered
+
+# Elements a program takes.
+BLOCK = 4
+HALF = BLOCK // 2
+
+
+@registered
+def late():
+    return math.pi
+
+
+def gelu(x, BLOCK=1):
+    """Four times x."""
+
+    def inner(y):
+        return twice(y)  # keeps its comment
+
+    return inner(x) * HALF
+
+
+def unused():
+    return gelu(0)
+'''
+
+REGISTRY = """
+NAMES = []
+
+
+def registered(function):
+    NAMES.append(function.__name__)
+    return function
+"""
+
+SCRIPT = '''
+"""What it shows."""
+
+# %% setup
+import sys
+from math import (
+    sqrt,
+)
+
+from gk.gelu import gelu, late
+from gk.registry import NAMES
+
+x = 3
+
+# %% claim
+print("four times:", gelu(x))
+
+# %% second
+print("root:", sqrt(x + 1), NAMES, late() > 3)
+print("gk" in sys.modules)
+'''
+
+
+@pytest.fixture
+def house(sandbox):
+    sandbox.write("src/gk/__init__.py", "")
+    sandbox.write("src/gk/_launch.py", LAUNCH)
+    sandbox.write("src/gk/registry.py", REGISTRY)
+    sandbox.write("src/gk/gelu.py", GELU)
+    sandbox.example("a/one", SCRIPT)
+    return sandbox
+
+
+def alone(house, script: str = SCRIPT, cell: str = "") -> str:
+    house.example("a/one", script)
+    read = read_script(house.project, "a/one")
+    return runnable(house.project, read, cell) if cell else standalone(house.project, read)
+
+
+def refusals(house, script: str) -> list[str]:
+    with pytest.raises(Faults) as raised:
+        alone(house, "# %% setup\n" + script)
+    return [str(fault) for fault in raised.value.faults]
+
+
+def run(text: str, directory) -> str:
+    (directory / "alone.py").write_text(text)
+    command = [sys.executable, "-I", "alone.py"]
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_it_runs_alone(house, tmp_path_factory) -> None:
+    said = run(alone(house), tmp_path_factory.mktemp("empty"))
+    assert said == "four times: 12\nroot: 2.0 ['late'] True\nFalse\n"
+
+
+def test_only_what_is_needed_is_written_out(house) -> None:
+    text = alone(house, cell="claim")
+    assert "WIDTHS" not in text and "unused" not in text and "never" not in text
+    assert "sqrt" not in text and "import sys" not in text
+    assert "# %% second" not in text
+    assert "# keeps its comment" in text
+    assert "# Elements a program takes.\nBLOCK = 4\nHALF" in text
+
+
+def test_a_parameter_does_not_pull_in_the_module_name_it_hides(house) -> None:
+    house.write("src/gk/gelu.py", "BLOCK = 4\n\n\ndef gelu(x, BLOCK):\n    return x * BLOCK\n")
+    assert "BLOCK = 4" not in alone(house, "# %% a\nfrom gk.gelu import gelu\ngelu(1, 2)\n")
+
+
+def test_definitions_stand_before_what_uses_them(house) -> None:
+    text = alone(house)
+    order = ["def twice", "def registered", "HALF =", "@registered\ndef late", "def gelu", "x = 3"]
+    positions = [text.index(part) for part in order]
+    assert positions == sorted(positions)
+
+
+def test_what_changes_a_definition_comes_with_it(house) -> None:
+    text = alone(house, "# %% a\nfrom gk._launch import WIDTHS\nprint(WIDTHS)\n")
+    assert 'WIDTHS["fp32"] = 32' in text
+
+
+def test_the_header_says_how_to_run_it(house) -> None:
+    whole = alone(house)
+    assert whole.startswith('# From "Backward in Triton": the example a/one.\n')
+    assert "python one.py\n" in whole
+    part = alone(house, cell="claim")
+    assert '# up to its cell "claim".' in part and "python claim.py\n" in part
+    triton = "# %% setup\nimport torch\nimport triton\nprint(torch, triton)\n"
+    text = alone(house, triton)
+    assert "# It needs torch and triton.\n" in text
+    assert "TRITON_INTERPRET=1 python one.py\n" in text
+    assert "TRITON_INTERPRET" not in alone(house, f"# needs: gpu\n\n{triton}")
+    assert "CUDA GPU" in alone(house, f"# needs: gpu\n\n{triton}")
+
+
+def test_the_result_is_formatted_and_clean(house, tmp_path) -> None:
+    for name, text in {"whole": alone(house), "part": alone(house, cell="claim")}.items():
+        path = tmp_path / f"{name}.py"
+        path.write_text(text)
+        for command in (["check", "--isolated", "--select=E,F,I"], ["format", "--check"]):
+            options = ["--line-length=100", "--no-cache", path]
+            done = subprocess.run(
+                [sys.executable, "-m", "ruff", *command, *options], capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stdout + text
+
+
+def test_imports_are_merged_once(house) -> None:
+    house.write(
+        "src/gk/gelu.py", "import torch.nn.functional as F\n\n\ndef gelu(x):\n    return F\n"
+    )
+    text = alone(
+        house,
+        "# %% a\nimport torch.nn.functional as F\nfrom gk.gelu import gelu\n\nprint(F, gelu)\n",
+    )
+    assert text.count("import torch.nn.functional as F") == 1
+
+
+def test_plots_are_shown_at_the_end(house) -> None:
+    text = alone(house, "# %% a\nimport matplotlib.pyplot as plt\n\nplt.plot([1])\n")
+    assert text.endswith("plt.show()\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "line", "said"),
+    [
+        ("import gk.gelu\n\ngk.gelu.gelu(1)", 2, "write `from gk.gelu import name`"),
+        ("from gk import gelu\n\ngelu.gelu(1)", 2, "`gk.gelu` is a module; write `from gk.gelu"),
+        ("from gk.gelu import nothing\n\nnothing()", 2, "`gk.gelu` defines no `nothing`"),
+        ("from gk.gelu import gelu as g\n\ng(1)", 2, "import `gelu`"),
+        ("import requests\n\nrequests.get", 2, "imports requests; a reader has only"),
+        ("def f():\n    from gk.gelu import gelu\n\n\nf()", 2, "move it to the top level"),
+        ("from gk.gelu import gelu\n\nHALF = 1\ngelu(HALF)", 4, "binds `HALF` anew, which src/gk"),
+        ("from gk.gelu import gelu\n\nfor HALF in []:\n    gelu(HALF)", 4, "binds `HALF` anew"),
+        ("from gk.gelu import gelu\n\nmath = 1\ngelu(math)", 4, None),
+    ],
+)
+def test_what_one_file_cannot_say_is_refused(house, script, line, said) -> None:
+    if said is None:  # gelu does not use the module's math: nothing to refuse
+        house.example("a/one", f"# %% setup\n{script}\n")
+        assert standalone(house.project, read_script(house.project, "a/one"))
+        return
+    (fault,) = refusals(house, script)
+    assert fault.startswith(f"examples/a/one.py:{line}: ")
+    assert said in fault
+
+
+def test_two_things_of_one_name_are_refused_with_both_places(house) -> None:
+    house.write("src/gk/silu.py", "BLOCK = 8\n\n\ndef silu(x):\n    return x * BLOCK\n")
+    house.write("src/gk/gelu.py", "BLOCK = 4\n\n\ndef gelu(x):\n    return x * BLOCK\n")
+    both = "from gk.gelu import gelu\nfrom gk.silu import silu\n\ngelu(silu(1))"
+    (fault,) = refusals(house, both)
+    assert "`BLOCK` is defined in src/gk/gelu.py:1 and src/gk/silu.py:1" in fault
+
+
+def test_reexports_are_followed(house) -> None:
+    house.write("src/gk/__init__.py", "from gk.gelu import gelu\n")
+    text = alone(house, "# %% a\nfrom gk import gelu\n\nprint(gelu(1))\n")
+    assert "def gelu" in text
+
+
+def test_a_module_that_does_not_parse_is_named(house) -> None:
+    house.write("src/gk/gelu.py", "def gelu(:\n")
+    (fault,) = refusals(house, "from gk.gelu import gelu\n\ngelu(1)")
+    assert fault.startswith("src/gk/gelu.py:1: does not parse")
