@@ -1,0 +1,213 @@
+"""Where the truth comes from: a reference in fp64, or finite differences of the op itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from gradproof.passes import NoGraph, Raised, differentiate, forward, leaves
+from gradproof.tensors import HALF, converted, draw, is_float, largest, short
+from gradproof.tolerance import Expected, allowed
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What each output and each gradient should be. None where nothing is known about it."""
+
+    outputs: tuple[Expected | None, ...]
+    gradients: tuple[Expected | None, ...]
+
+
+class Oracle(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def truth(
+        self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]
+    ) -> Truth: ...
+
+
+def working_dtype(inputs: Sequence[Any]) -> torch.dtype:
+    """The narrowest floating dtype among the inputs: what honest results may be rounded to."""
+    return max(
+        (x.dtype for x in inputs if is_float(x)), key=lambda dtype: torch.finfo(dtype).eps
+    )
+
+
+def longest(inputs: Sequence[Any], outputs: Sequence[Tensor]) -> int:
+    """An upper bound on the length of any sum: the largest tensor in play."""
+    tensors = [t for t in (*inputs, *outputs) if isinstance(t, Tensor)]
+    return max((t.numel() for t in tensors), default=1)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The same formula in torch, evaluated in fp64."""
+
+    function: Callable[..., Any]
+
+    @property
+    def name(self) -> str:
+        return "its reference in float64"
+
+    def exact(
+        self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Outputs and gradients in fp64, a zero gradient where no path leads."""
+        return self.at(torch.float64, inputs, wrt, dy)
+
+    def truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
+        dtype = working_dtype(inputs)
+        outputs, gradients = self.exact(inputs, wrt, dy)
+        signs = [torch.sign(draw(d.shape, torch.float64, d.device, 7 + i)) for i, d in enumerate(dy)]
+        shuffled = [d.double() * s for d, s in zip(dy, signs, strict=True)]
+        _, terms = self.exact(inputs, wrt, shuffled)
+        compute = torch.float32 if dtype in HALF else dtype
+        losses = self._losses(compute, inputs, wrt, dy, (*outputs, *gradients))
+        half = self._losses(dtype, inputs, wrt, dy, (*outputs, *gradients)) if dtype in HALF else losses
+        length = longest(inputs, outputs)
+        scales = [max(largest(y), _term_scale(inputs)) for y in outputs] + [largest(g) for g in terms]
+        dtypes = [dtype] * len(outputs) + [inputs[i].dtype for i in wrt]
+        expected = [
+            allowed(t, _coarser(d, dtype), length, s, e, h)
+            for t, d, s, e, h in zip((*outputs, *gradients), dtypes, scales, losses, half, strict=True)
+        ]
+        return Truth(tuple(expected[: len(outputs)]), tuple(expected[len(outputs) :]))
+
+    def _losses(
+        self,
+        dtype: torch.dtype,
+        inputs: Sequence[Any],
+        wrt: Sequence[int],
+        dy: Sequence[Tensor],
+        truth: Sequence[Tensor],
+    ) -> list[float]:
+        """How far the formula in `dtype` is from the truth, at its worst finite place."""
+        if dtype == torch.float64:
+            return [0.0] * len(truth)
+        try:
+            outputs, gradients = self.at(dtype, inputs, wrt, dy)
+        except Raised:  # some torch operations have no half-precision form on CPU
+            return [0.0] * len(truth)
+        return [
+            largest(a.double() - b) for a, b in zip((*outputs, *gradients), truth, strict=True)
+        ]
+
+    def at(
+        self, dtype: torch.dtype, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        mine = converted(inputs, dtype)
+        try:
+            done = differentiate(self.function, mine, wrt, [d.to(dtype) for d in dy])
+        except NoGraph:
+            outputs = tuple(y.detach() for y in forward(self.function, mine))
+            return outputs, tuple(torch.zeros_like(mine[i]) for i in wrt)
+        gradients = (
+            torch.zeros_like(mine[i]) if g is None else g
+            for i, g in zip(wrt, done.gradients, strict=True)
+        )
+        return done.outputs, tuple(gradients)
+
+
+def _term_scale(inputs: Sequence[Any]) -> float:
+    # Outputs may cancel as well (a sum of both signs); their terms are of the inputs' size.
+    return min(1.0, max((largest(x) for x in inputs if is_float(x)), default=0.0))
+
+
+def _coarser(a: torch.dtype, b: torch.dtype) -> torch.dtype:
+    return max(a, b, key=lambda dtype: torch.finfo(dtype).eps)
+
+
+@dataclass(frozen=True)
+class FiniteDifferences:
+    """Central differences of the op's own forward, in fp64 if it computes in fp64.
+
+    Each known gradient entry costs four forwards, so only a sample of `sample` entries an input is
+    known; the forward itself is taken as the definition. Two step sizes give the noise: where they
+    disagree, the tolerance grows by as much.
+    """
+
+    function: Callable[..., Any]
+    dtype: torch.dtype
+    sample: int = 24
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], inputs: Sequence[Any]) -> FiniteDifferences | None:
+        """None if the op computes neither in fp64 nor in fp32."""
+        dtype = _widest_honest_dtype(function, inputs)
+        return None if dtype is None else cls(function, dtype)
+
+    @property
+    def name(self) -> str:
+        return f"finite differences in {short(self.dtype)}"
+
+    def truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
+        mine = list(converted(inputs, self.dtype))
+        upstream = [d.double() for d in dy]
+        dtype = working_dtype(inputs)
+        gradients = []
+        for i in wrt:
+            value, noise = self._gradient(mine, i, upstream)
+            scale = largest(value)
+            expected = allowed(value, _coarser(dtype, self.dtype), longest(inputs, dy), scale, 0, 0)
+            slack = 4 * noise + 1e-7 * scale
+            gradients.append(Expected(value, expected.tolerance + slack))
+        return Truth((None,) * len(dy), tuple(gradients))
+
+    def _gradient(
+        self, inputs: list[Any], i: int, dy: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        x = inputs[i]
+        value = torch.full(x.shape, torch.nan, dtype=torch.float64, device=x.device)
+        noise = torch.full_like(value, torch.inf)
+        step = 1e-5 if self.dtype == torch.float64 else 2e-2
+        for k in _sample_places(x.numel(), self.sample):
+            coarse = self._slope(inputs, i, k, dy, 2 * step)
+            fine = self._slope(inputs, i, k, dy, step)
+            value.view(-1)[k] = fine + (fine - coarse) / 3
+            noise.view(-1)[k] = abs(fine - coarse)
+        return value, noise
+
+    def _slope(
+        self, inputs: list[Any], i: int, k: int, dy: Sequence[Tensor], step: float
+    ) -> float:
+        moved = []
+        for sign in (1, -1):
+            x = inputs[i].clone()
+            x.view(-1)[k] += sign * step
+            outputs = forward(self.function, leaves((*inputs[:i], x, *inputs[i + 1 :]), ()))
+            moved.append(x.view(-1)[k].double())
+            moved.append(outputs)
+        up, ys, down, zs = moved
+        rise = sum(((y.double() - z.double()) * d).sum() for y, z, d in zip(ys, zs, dy, strict=True))
+        return float(rise / (up - down))
+
+
+def _sample_places(n: int, sample: int) -> list[int]:
+    """All places of a small tensor; of a large one the first, the last and a spread between."""
+    if n <= sample:
+        return list(range(n))
+    generator = torch.Generator().manual_seed(11)
+    middle = torch.randperm(n - 2, generator=generator)[: sample - 2] + 1
+    return [0, *sorted(middle.tolist()), n - 1]
+
+
+def _widest_honest_dtype(
+    function: Callable[..., Any], inputs: Sequence[Any]
+) -> torch.dtype | None:
+    """fp64 if the op takes it and resolves a change of 1e-10; else fp32 if the op takes that."""
+    for dtype, relative in ((torch.float64, 1e-10), (torch.float32, 1e-4)):
+        try:
+            plain = converted(inputs, dtype)
+            moved = tuple(x * (1 + relative) if is_float(x) else x for x in plain)
+            before, after = forward(function, plain), forward(function, moved)
+        except (Raised, TypeError):
+            continue
+        changed = [not torch.equal(a, b) for a, b in zip(before, after, strict=True)]
+        if all(y.dtype == dtype for y in before) and any(changed):
+            return dtype
+    return None

@@ -1,0 +1,128 @@
+"""One forward and one backward of a callable, on tensors of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradproof.tensors import draw, duplicate, is_float
+
+
+class Raised(Exception):
+    """The callable raised; `stage` is "forward" or "backward", `error` what came."""
+
+    def __init__(self, stage: str, error: BaseException):
+        super().__init__(stage, error)
+        self.stage = stage
+        self.error = error
+
+    def __str__(self) -> str:
+        cause: BaseException = self.error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+        return f"{type(cause).__name__}: {lines[-1] if lines else ''}".rstrip(": ")
+
+    @property
+    def refusal(self) -> bool:
+        """Whether the op said no on purpose rather than broke down."""
+        deliberate = type(self.error) in (ValueError, TypeError, NotImplementedError)
+        return self.stage == "forward" and deliberate
+
+
+class NoGraph(Exception):
+    """No output of the op requires a gradient."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one call gave: the floating outputs, and a gradient for each input asked about."""
+
+    outputs: tuple[Tensor, ...]
+    gradients: tuple[Tensor | None, ...]
+
+
+def leaves(inputs: Sequence[Any], wrt: Sequence[int]) -> tuple[Any, ...]:
+    """Copies in the same layouts; those in `wrt` require a gradient."""
+    copies = tuple(duplicate(x) if isinstance(x, Tensor) else x for x in inputs)
+    for i in wrt:
+        copies[i].requires_grad_()
+    return copies
+
+
+def forward(op: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The op's floating outputs; integer ones have no gradient and are left out."""
+    with torch.random.fork_rng(devices=_devices(inputs)), torch.enable_grad():
+        torch.manual_seed(0)
+        try:
+            result = op(*inputs)
+            _synchronise(inputs)
+        except Exception as error:
+            raise Raised("forward", error) from None
+    flat = result if isinstance(result, tuple | list) else (result,)
+    outputs = tuple(y for y in flat if is_float(y))
+    if not outputs:
+        raise TypeError(
+            f"op: expected a floating tensor or a tuple of them back, got {type(result).__name__}"
+        )
+    return outputs
+
+
+def backward(
+    outputs: Sequence[Tensor],
+    wrt: Sequence[Tensor],
+    dy: Sequence[Tensor],
+    create_graph: bool = False,
+    copy_dy: bool = True,
+) -> tuple[Tensor | None, ...]:
+    """Gradients of Σ dy·outputs, None where no path leads. The op gets its own copy of dy."""
+    live = [
+        (y, duplicate(d) if copy_dy and not d.requires_grad else d)
+        for y, d in zip(outputs, dy, strict=True)
+        if y.requires_grad
+    ]
+    if not live:
+        raise NoGraph
+    ys, ds = zip(*live, strict=True)
+    with torch.random.fork_rng(devices=_devices(ys)):
+        torch.manual_seed(1)
+        try:
+            gradients = torch.autograd.grad(
+                ys, wrt, ds, allow_unused=True, create_graph=create_graph
+            )
+            _synchronise(ys)
+        except Exception as error:
+            raise Raised("backward", error) from None
+    return gradients
+
+
+def differentiate(
+    op: Callable[..., Any],
+    inputs: Sequence[Any],
+    wrt: Sequence[int],
+    dy: Sequence[Tensor],
+) -> Pass:
+    """One forward and backward over copies of `inputs`."""
+    mine = leaves(inputs, wrt)
+    outputs = forward(op, mine)
+    gradients = backward(outputs, [mine[i] for i in wrt], dy)
+    return Pass(tuple(y.detach() for y in outputs), gradients)
+
+
+def draw_like(outputs: Sequence[Tensor], seed: int = 100) -> tuple[Tensor, ...]:
+    return tuple(draw(y.shape, y.dtype, y.device, seed + i) for i, y in enumerate(outputs))
+
+
+def _devices(values: Sequence[Any]) -> list[int]:
+    tensors = (v for v in values if isinstance(v, Tensor) and v.is_cuda)
+    return sorted({t.device.index or 0 for t in tensors})
+
+
+def _synchronise(values: Sequence[Any]) -> None:
+    # A CUDA error surfaces at the next synchronisation: here, not in some later probe.
+    for device in _devices(values):
+        torch.cuda.synchronize(device)

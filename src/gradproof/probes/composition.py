@@ -1,0 +1,166 @@
+"""Does the op work, or refuse clearly, under autocast, checkpoint, torch.func and vmap?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.utils.checkpoint
+from torch import Tensor
+
+from gradproof.passes import NoGraph, Raised, backward, differentiate, forward, leaves
+from gradproof.probe import Note, Probe, Remark, Tried
+from gradproof.report import Finding
+from gradproof.subject import Subject, nearly_equal
+from gradproof.tensors import is_float, largest, number, short
+
+Gradients = Sequence[Tensor | None]
+
+
+def composition(subject: Subject) -> Iterator[Remark]:
+    yield from _judged(subject, "autocast", "wrong-under-autocast", _autocast, coarse=True)
+    yield from _mixed(subject)
+    yield from _judged(subject, "checkpoint", "wrong-under-checkpoint", _checkpoint)
+    yield from _judged(subject, "func.vjp", "wrong-under-func", _func)
+    yield from _judged(subject, "vmap", "wrong-under-vmap", _vmap)
+
+
+def _judged(
+    subject: Subject,
+    name: str,
+    trap: str,
+    how: Callable[[Subject], Gradients],
+    coarse: bool = False,
+) -> Iterator[Remark]:
+    """Works, refuses, or is silently wrong: only the last is a trap."""
+    try:
+        gradients = how(subject)
+    except Raised as raised:
+        if raised.stage == "backward" and name == "autocast":
+            yield Finding(trap, f"under {name} the forward runs and the backward raises {raised}")
+        else:
+            yield Note(f"{name} is refused ({raised})")
+        return
+    except NoGraph:
+        yield Finding(trap, f"under {name} the output has no grad_fn")
+        return
+    found = False
+    for gradient, got, want, scale in zip(
+        subject.gradient_names, gradients, subject.base.gradients, subject.scales, strict=True
+    ):
+        if (got is None) != (want is None):
+            yield Finding(trap, f"under {name}, {gradient} is {'None' if got is None else 'not None'}")
+            found = True
+        elif got is not None and want is not None and not _agrees(got, want, scale, coarse):
+            off = number(largest(got.double() - want.double()))
+            said = f"under {name}, {gradient} is off by {off} (its largest entry: {number(scale)})"
+            yield Finding(trap, said, "without it, it is right", gradient)
+            found = True
+    if not found:
+        yield Tried(name)
+
+
+def _agrees(got: Tensor, want: Tensor, scale: float, coarse: bool) -> bool:
+    if got.shape != want.shape or (coarse and got.dtype != want.dtype):
+        return False
+    if coarse:  # bf16 may be used inside: 2⁻⁸ a rounding, some roundings, and a sum of them
+        return largest(got.double() - want.double()) <= 0.1 * scale and bool(
+            (torch.isfinite(got) | ~torch.isfinite(want)).all()
+        )
+    return nearly_equal(got, want, scale, 4096)
+
+
+def _autocast(subject: Subject) -> Gradients:
+    """Forward under autocast, backward outside, as a training loop does."""
+    kind = "cuda" if subject.cuda else "cpu"
+    mine = leaves(subject.inputs, subject.wrt)
+    with torch.autocast(kind, dtype=torch.bfloat16):
+        outputs = forward(subject.op, mine)
+    dy = [d.to(y.dtype) for y, d in zip(outputs, subject.dy, strict=True)]
+    return backward(outputs, [mine[i] for i in subject.wrt], dy)
+
+
+def _mixed(subject: Subject) -> Iterator[Remark]:
+    """bf16 activations with fp32 parameters, as they meet under autocast."""
+    floats = [i for i, x in enumerate(subject.inputs) if is_float(x)]
+    if len(floats) < 2 or subject.reference is None or subject.half:
+        return
+    first = floats[0]
+    narrow = subject.inputs[first].to(torch.bfloat16)
+    inputs = [narrow if i == first else x for i, x in enumerate(subject.inputs)]
+    try:
+        outputs = forward(subject.op, leaves(inputs, subject.wrt))
+        done = differentiate(subject.op, inputs, subject.wrt, _cast(subject.dy, outputs))
+    except Raised as raised:
+        if raised.stage == "backward":
+            said = f"with {subject.names[first]} in bfloat16 and the rest in float32 the backward raises {raised}"
+            yield Finding("wrong-with-mixed-dtypes", said)
+        else:
+            yield Note(f"inputs of mixed dtypes are refused ({raised})")
+        return
+    except NoGraph:
+        return
+    _, truth = subject.reference.exact(inputs, subject.wrt, _cast(subject.dy, outputs))
+    for i, name, g, t in zip(subject.wrt, subject.gradient_names, done.gradients, truth, strict=True):
+        if g is None:
+            continue
+        if g.dtype != inputs[i].dtype or largest(g.double() - t) > 0.1 * largest(t):
+            said = (
+                f"with {subject.names[first]} in bfloat16 and the rest in float32, {name} comes in "
+                f"{short(g.dtype)}, off by {number(largest(g.double() - t))}"
+            )
+            yield Finding("wrong-with-mixed-dtypes", said, "with one dtype it is right", name)
+            return
+    yield Tried("mixed dtypes")
+
+
+def _cast(dy: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[Tensor]:
+    return [d.to(y.dtype) for y, d in zip(outputs, dy, strict=True)]
+
+
+def _checkpoint(subject: Subject) -> Gradients:
+    def op(*inputs: Any) -> Any:
+        return torch.utils.checkpoint.checkpoint(subject.op, *inputs, use_reentrant=False)
+
+    return differentiate(op, subject.inputs, subject.wrt, subject.dy).gradients
+
+
+def _func(subject: Subject) -> Gradients:
+    """torch.func.vjp, the way functorch differentiates."""
+    mine = leaves(subject.inputs, ())
+    wanted = [mine[i] for i in subject.wrt]
+
+    def op(*differentiable: Any) -> Any:
+        given = dict(zip(subject.wrt, differentiable, strict=True))
+        outputs = forward(subject.op, [given.get(i, x) for i, x in enumerate(mine)])
+        return tuple(outputs)
+
+    try:
+        outputs, pull = torch.func.vjp(op, *wanted)
+        return pull(tuple(d.to(y.dtype) for y, d in zip(outputs, subject.dy, strict=True)))
+    except Raised:
+        raise
+    except Exception as error:
+        raise Raised("forward", error) from None
+
+
+def _vmap(subject: Subject) -> Gradients:
+    """vmap over a batch of three copies, of which the second is the op's own inputs."""
+    mine = leaves(subject.inputs, subject.wrt)
+    wanted = [mine[i] for i in subject.wrt]
+    stacked = [torch.stack([x.detach() * 0.5, x, x.detach() * 2]) for x in wanted]
+
+    def op(*differentiable: Any) -> Any:
+        given = dict(zip(subject.wrt, differentiable, strict=True))
+        result = subject.op(*(given.get(i, x) for i, x in enumerate(mine)))
+        return result if isinstance(result, tuple | list) else (result,)
+
+    try:
+        outputs = [y[1] for y in torch.vmap(op)(*stacked) if is_float(y)]
+    except Exception as error:
+        raise Raised("forward", error) from None
+    return backward(outputs, wanted, subject.dy)
+
+
+PROBE = Probe("composition", "Does it work, or refuse, under autocast, checkpoint, func, vmap?", composition)

@@ -1,0 +1,82 @@
+"""Does the same call give the same bits, from the first one on?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor
+
+from gradproof.passes import Raised
+from gradproof.probe import Probe, Remark, Tried
+from gradproof.report import Finding
+from gradproof.sizing import fresh
+from gradproof.subject import Subject, nearly_equal, output_name
+from gradproof.tensors import largest, number, same_bits
+
+RUNS_ON_CPU = 4  # enough for state; the interpreter has no races to show
+RUNS_ON_GPU = 20
+
+
+def determinism(subject: Subject) -> Iterator[Remark]:
+    runs = RUNS_ON_GPU if subject.cuda else RUNS_ON_CPU
+    for situation, variant in (*fresh(subject), ("", subject)):
+        try:
+            results = [_everything(variant) for _ in range(runs)]
+        except Raised:
+            continue
+        found = list(_differences(variant, results, situation))
+        yield from found
+        if found:
+            return
+    yield Tried(f"{runs} runs, bit for bit")
+
+
+def _everything(subject: Subject) -> dict[str, Tensor]:
+    done = subject.run(dy=subject.dy)
+    named = {output_name(i, len(done.outputs)): y for i, y in enumerate(done.outputs)}
+    gradients = zip(subject.gradient_names, done.gradients, strict=True)
+    return named | {name: g for name, g in gradients if g is not None}
+
+
+def _differences(
+    subject: Subject, results: Sequence[dict[str, Tensor]], situation: str
+) -> Iterator[Finding]:
+    for name in results[0]:
+        values = [r[name] for r in results if name in r]
+        if all(same_bits(values[0], v) for v in values[1:]):
+            continue
+        spread = max(largest(v.double() - values[-1].double()) for v in values)
+        relative = spread / (largest(values[-1]) or 1.0)
+        rest = values[1:]
+        said = f"{situation}{name} varies by {number(spread)}, {number(relative)} of its largest entry"
+        if _grows(values):
+            yield Finding("accumulates-across-calls", f"{situation}{name} grows by the same amount with each call: {_ladder(values)}", about=name)
+        elif all(same_bits(rest[0], v) for v in rest[1:]):
+            yield Finding("first-call-differs", said, "from the second call on it is the same", name)
+        else:
+            distinct = _distinct(values)
+            yield Finding("not-deterministic", f"{said}, {distinct} different results in {len(values)} runs", about=name)
+
+
+def _grows(values: Sequence[Tensor]) -> bool:
+    steps = [(b.double() - a.double()) for a, b in zip(values, values[1:], strict=False)]
+    scale = largest(steps[0])
+    return scale > 1e-3 * largest(values[-1]) and all(
+        nearly_equal(s.float(), steps[0].float(), largest(values[-1]), 64) for s in steps[1:]
+    )
+
+
+def _ladder(values: Sequence[Tensor]) -> str:
+    place = int(values[-1].abs().flatten().argmax())
+    return ", ".join(number(float(v.flatten()[place])) for v in values)
+
+
+def _distinct(values: Sequence[Tensor]) -> int:
+    kinds: list[Tensor] = []
+    for value in values:
+        if not any(same_bits(value, k) for k in kinds):
+            kinds.append(value)
+    return len(kinds)
+
+
+PROBE = Probe("determinism", "Does the same call give the same bits?", determinism)

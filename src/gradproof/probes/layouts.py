@@ -1,0 +1,114 @@
+"""Is the answer the same whatever the strides of each input and of dy?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from torch import Tensor
+
+from gradproof import layout
+from gradproof.passes import NoGraph, Pass, Raised
+from gradproof.probe import Note, Probe, Remark, Tried
+from gradproof.report import Finding
+from gradproof.sizing import enlarged
+from gradproof.subject import Subject, nearly_equal, output_name
+from gradproof.tensors import count, is_float, listed, number
+from gradproof.tolerance import Expected, compare
+
+
+def layouts(subject: Subject) -> Iterator[Remark]:
+    subject = enlarged(subject)  # a dimension of one has no layout worth the name
+    tried = 0
+    for position, x in enumerate(subject.inputs):
+        if is_float(x):
+            name = subject.names[position]
+            tried += yield from _one(subject, name, x, position, None)
+    for k, d in enumerate(subject.dy):
+        name = "dy" if len(subject.dy) == 1 else f"dy{k}"
+        tried += yield from _one(subject, name, d, None, k)
+    yield Tried(f"{count(tried, 'layout')} of inputs and dy")
+
+
+def _one(
+    subject: Subject, name: str, tensor: Tensor, position: int | None, which: int | None
+) -> Iterator[Remark]:
+    """Every layout of one tensor, gathered into one finding."""
+    wrong: list[str] = []
+    right: list[str] = []
+    seen: list[str] = []
+    refused: list[tuple[str, Raised]] = []
+    variants = [*layout.layouts(tensor), *layout.expanded(tensor)]
+    for label, laid in variants:
+        try:
+            other = _run(subject, laid, position, which)
+            plain = _run(subject, laid.contiguous().clone(), position, which)
+        except Raised as raised:
+            refused.append((label, raised))
+            continue
+        except NoGraph:
+            continue
+        differences = list(_differences(subject, plain, other))
+        if differences:
+            wrong.append(label)
+            seen += differences
+        else:
+            right.append(label)
+    yield from _said(name, which is not None, wrong, right, seen, refused)
+    return len(variants)  # noqa: B901 (the count goes back to `yield from`)
+
+
+def _said(
+    name: str,
+    is_dy: bool,
+    wrong: list[str],
+    right: list[str],
+    seen: list[str],
+    refused: list[tuple[str, Raised]],
+) -> Iterator[Remark]:
+    if wrong:
+        trap = "dy-strides-ignored" if is_dy else "input-strides-ignored"
+        more = f"; also {listed(wrong[1:])}" if wrong[1:] else ""
+        beside = f"with {name} contiguous it is right"
+        if right:
+            beside += f", and {listed(right)}"
+        yield Finding(trap, f"with {name} {wrong[0]}, {seen[0]}{more}", beside, name)
+    broken = [(label, raised) for label, raised in refused if is_dy or not raised.refusal]
+    if broken:
+        label, raised = broken[0]
+        trap = "dy-layout-refused" if is_dy else "input-strides-ignored"
+        yield Finding(trap, f"with {name} {label}: {raised}", f"with {name} contiguous it runs", name)
+    elif refused:
+        yield Note(f"{name} {refused[0][0]} is refused ({refused[0][1]})")
+
+
+def _run(subject: Subject, laid: Tensor, position: int | None, which: int | None) -> Pass:
+    inputs = list(subject.inputs)
+    dy = list(subject.dy)
+    if position is not None:
+        inputs[position] = laid
+    if which is not None:
+        dy[which] = laid
+    return subject.run(dy, inputs)
+
+
+def _differences(subject: Subject, plain: Pass, other: Pass) -> Iterator[str]:
+    length = max(x.numel() for x in subject.inputs if is_float(x))
+    triples: Sequence[tuple[str, Tensor | None, Tensor | None, float]] = [
+        *(
+            (output_name(i, len(plain.outputs)), a, b, 0.0)
+            for i, (a, b) in enumerate(zip(plain.outputs, other.outputs, strict=True))
+        ),
+        *zip(subject.gradient_names, plain.gradients, other.gradients, subject.scales, strict=True),
+    ]
+    for name, a, b, scale in triples:
+        if a is None or b is None or nearly_equal(b, a, scale, length):
+            continue
+        if a.shape != b.shape:
+            yield f"{name} has shape {list(b.shape)} instead of {list(a.shape)}"
+            continue
+        tolerance = (a.double().abs() * 0 + 1e-3 * (scale or 1e-3)).clamp_min(1e-12)
+        mismatch = compare(b, Expected(a.double(), tolerance))
+        yield f"{name} is {mismatch}" if mismatch else f"{name} differs by less than {number(1e-3 * scale)}"
+
+
+PROBE = Probe("layouts", "Is the answer the same whatever the strides?", layouts)

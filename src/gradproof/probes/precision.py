@@ -1,0 +1,188 @@
+"""Are sums and row statistics kept wide enough?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gradproof.judge import judge
+from gradproof.oracle import Reference
+from gradproof.passes import NoGraph, Raised, draw_like
+from gradproof.probe import Note, Probe, Remark, Tried
+from gradproof.report import Finding
+from gradproof.sizing import Axis, accepts, axes, resized
+from gradproof.subject import Subject, output_name
+from gradproof.tensors import HALF, is_float, largest, number, short
+
+LENGTHS = (16, 256, 4096, 32768)
+PATIENCE = 1.0  # seconds a single run may be predicted to take
+COARSE = 12.0  # in half-precision epsilons of the largest entry: no honest op loses as much
+GROWTH = 3.0
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The largest error of one output or gradient, in ε·(largest entry), and the same of torch."""
+
+    name: str
+    error: float
+    torch: float
+
+
+def precision(subject: Subject) -> Iterator[Remark]:
+    if not isinstance(subject.oracle, Reference):
+        yield Note("growth of error is measured against a reference; give one")
+        return
+    for dtype in _dtypes(subject):
+        variant = subject.in_dtype(dtype)
+        try:
+            losses = _losses(variant)
+        except (Raised, NoGraph):
+            continue
+        if dtype in HALF:
+            yield from _accumulators(variant)
+        yield from _statistics(variant, losses)
+        if dtype in HALF:
+            yield from _small_entries(variant)
+        yield Tried(f"growth with length and with offset in {short(dtype)}")
+
+
+def _dtypes(subject: Subject) -> list[torch.dtype]:
+    own = {x.dtype for x in subject.inputs if is_float(x)}
+    wanted = [torch.bfloat16, torch.float32]
+    if own <= {torch.float16}:
+        wanted = [torch.float16, torch.float32]
+    return [d for d in wanted if d in own or d in HALF or own & set(HALF)]
+
+
+def _losses(subject: Subject) -> list[Loss]:
+    """Errors of every output and gradient, and torch's own with the same formula in fp32."""
+    assert isinstance(subject.oracle, Reference)
+    reference = subject.oracle
+    base, dy = subject.base, subject.dy
+    outputs, gradients = reference.exact(subject.inputs, subject.wrt, dy)
+    wide = reference.at(torch.float32, subject.inputs, subject.wrt, dy)
+    losses = []
+    names = [output_name(i, len(outputs)) for i in range(len(outputs))]
+    got = (*base.outputs, *base.gradients)
+    for name, value, truth, theirs in zip(
+        (*names, *subject.gradient_names), got, (*outputs, *gradients), (*wide[0], *wide[1]), strict=True
+    ):
+        if value is None or value.shape != truth.shape:
+            continue
+        unit = torch.finfo(value.dtype).eps * largest(truth)
+        if unit > 0:
+            losses.append(Loss(name, largest_or_inf(value.double() - truth) / unit, largest(theirs - truth) / unit))
+    return losses
+
+
+def largest_or_inf(error: Tensor) -> float:
+    return float("inf") if bool(torch.isnan(error).any()) else largest(error)
+
+
+def _accumulators(subject: Subject) -> Iterator[Remark]:
+    """Lengthen one axis at a time, all terms of one sign: a half accumulator stalls."""
+    positive = subject.at([x.abs() if is_float(x) else x for x in subject.inputs])
+    for axis in axes(subject):
+        ladder: dict[str, list[tuple[int, Loss]]] = {}
+        rate = 0.0
+        for length in LENGTHS:
+            if rate * length > PATIENCE or not accepts(positive, {axis: length}):
+                continue
+            variant = resized(positive, {axis: length})
+            if variant is None:
+                continue
+            began = time.monotonic()
+            try:
+                losses = _losses(_with_positive_dy(variant))
+            except (Raised, NoGraph):
+                break
+            rate = (time.monotonic() - began) / length
+            for loss in losses:
+                ladder.setdefault(loss.name, []).append((length, loss))
+        for name, steps in ladder.items():
+            (short_, first), (long, last) = steps[0], max(steps, key=lambda s: s[1].error)
+            if long > short_ and last.error > COARSE + 8 * last.torch and last.error > GROWTH * first.error:
+                dtype = short(next(x.dtype for x in subject.inputs if is_float(x)))
+                said = ", ".join(f"{number(s.error)} at {n}" for n, s in steps)
+                yield Finding(
+                    "half-precision-accumulator",
+                    f"in {dtype} the error of {name} grows with {axis.label(subject)}: {said}, in "
+                    f"roundings of the largest entry",
+                    f"the same formula with float32 sums stays at {number(last.torch)}",
+                    name,
+                )
+                return
+
+
+def _with_positive_dy(subject: Subject) -> Subject:
+    return replace(subject, draw_dy=lambda outputs: tuple(d.abs() for d in draw_like(outputs)))
+
+
+def _statistics(subject: Subject, before: list[Loss]) -> Iterator[Remark]:
+    """Add a constant to one input: statistics kept narrow, or subtracted squares, lose the spread."""
+    half = subject.half
+    plain = {loss.name: loss.error for loss in before}
+    for i in subject.wrt:
+        x = subject.inputs[i]
+        if x.numel() < 2:
+            continue
+        spread = float(x.double().std())
+        offset = (30 if half else 1000) * (spread or 1.0)
+        moved = (x.double() + offset).to(x.dtype)
+        variant = subject.at([*subject.inputs[:i], moved, *subject.inputs[i + 1 :]])
+        try:
+            after = _losses(variant)
+        except (Raised, NoGraph):
+            continue
+        for loss in after:
+            limit = COARSE if half else 5e-3 / torch.finfo(torch.float32).eps
+            if loss.error <= limit + 8 * loss.torch or loss.error <= GROWTH * plain.get(loss.name, 0):
+                continue
+            name = subject.names[i]
+            trap = "half-precision-statistics" if half else "cancellation"
+            relative = loss.error * torch.finfo(x.dtype).eps
+            said = f"with {name} + {number(offset)} in {short(x.dtype)}, {loss.name} is off by "
+            yield Finding(
+                trap,
+                said + f"{number(relative)} of its largest entry",
+                f"the same formula in float32 is off by {number(loss.torch * torch.finfo(x.dtype).eps)}",
+                loss.name,
+            )
+            return
+
+
+def _small_entries(subject: Subject) -> Iterator[Remark]:
+    """Spread one input wide: entries that are differences of nearly equal numbers must survive."""
+    assert isinstance(subject.oracle, Reference)
+    for i in subject.wrt:
+        x = subject.inputs[i]
+        if x.numel() < 2:
+            continue
+        spread = (x.double() * 4).to(x.dtype)
+        variant = subject.at([*subject.inputs[:i], spread, *subject.inputs[i + 1 :]])
+        try:
+            got = variant.base.gradients
+            _, truth = subject.oracle.exact(variant.inputs, variant.wrt, variant.dy)
+            _, theirs = subject.oracle.at(x.dtype, variant.inputs, variant.wrt, variant.dy)
+        except (Raised, NoGraph):
+            continue
+        for name, g, t, o in zip(subject.gradient_names, got, truth, theirs, strict=True):
+            if g is None:
+                continue
+            small = (t != 0) & (t.abs() > 1e-7 * largest(t))
+            kept = small & ((o.double() - t).abs() < 0.1 * t.abs())
+            lost = kept & ((g.double() - t).abs() > 0.9 * t.abs())
+            n, of = int(lost.sum()), int(kept.sum())
+            if of and n > 0.02 * of and bool((g[lost] == 0).any()):
+                said = f"with {subject.names[i]} times 4 in {short(x.dtype)}, {n} of {of} entries of {name} are lost"
+                biggest = number(largest(t[lost]))
+                yield Finding("small-gradients-lost", f"{said}, the largest of them {biggest}", "the same formula in torch in the same dtype keeps them", name)
+                return
+
+
+PROBE = Probe("precision", "Are sums and statistics kept wide enough?", precision)

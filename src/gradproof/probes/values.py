@@ -1,0 +1,189 @@
+"""Are the values right, in each dtype, with large and special inputs, with each flag?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradproof.explain import nonlinear_in_dy
+from gradproof.judge import Verdict, judge, narrowed
+from gradproof.passes import NoGraph, Raised
+from gradproof.probe import Note, Probe, Remark, Tried
+from gradproof.subject import Subject
+from gradproof.tensors import HALF, is_float, listed, short
+
+GROSS = 0.02  # of the largest entry: on extreme inputs only gross errors are held against an op
+
+
+def values(subject: Subject) -> Iterator[Remark]:
+    if subject.oracle is None:
+        yield from _without_a_truth(subject)
+        return
+    verdict = judge(subject)
+    if (finding := narrowed(subject, verdict.done)) is not None:
+        yield finding
+    yield from verdict.findings()
+    if not verdict.right:
+        return
+    yield Tried(f"against {subject.oracle.name}")
+    yield from _other_dtypes(subject)
+    if subject.reference is not None:
+        yield from _flags(subject)
+        yield from _large(subject)
+        yield from _special(subject)
+        yield from _ignored_targets(subject)
+
+
+def _without_a_truth(subject: Subject) -> Iterator[Remark]:
+    yield Note("no reference, and finite differences need float32 or float64: only linearity in dy")
+    found = nonlinear_in_dy(subject)
+    if found:
+        yield found
+    yield Tried("linear in dy")
+
+
+def _other_dtypes(subject: Subject) -> Iterator[Remark]:
+    """The op as it is in its other dtypes; an op may refuse one."""
+    if subject.reference is None:
+        return
+    own = {x.dtype for x in subject.inputs if is_float(x)}
+    right = []
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        if dtype in own:
+            continue
+        variant = subject.in_dtype(dtype)
+        verdict = _attempt(variant, f"in {short(dtype)}")
+        if isinstance(verdict, Raised):
+            yield Note(f"{short(dtype)} is not taken ({verdict})")
+            continue
+        if (finding := narrowed(variant, verdict.done)) is not None:
+            yield finding
+        yield from verdict.findings(f"in {short(dtype)}")
+        right += [short(dtype)] if verdict.right else []
+    if right:
+        yield Tried(f"also in {listed(right)}")
+
+
+def _flags(subject: Subject) -> Iterator[Remark]:
+    for i, value in enumerate(subject.inputs):
+        if not isinstance(value, bool):
+            continue
+        situation = f"with {subject.names[i]}={not value}"
+        variant = subject.at([*subject.inputs[:i], not value, *subject.inputs[i + 1 :]])
+        verdict = _attempt(variant, situation)
+        if isinstance(verdict, Raised):
+            yield Note(f"{situation}: {verdict}")
+        else:
+            yield from verdict.findings(situation)
+            yield Tried(situation)
+
+
+def _large(subject: Subject) -> Iterator[Remark]:
+    factors = (64.0, -64.0) if subject.half else (64.0, -64.0, 1e5)
+    for i in subject.wrt:
+        for factor in factors:
+            situation = f"with {subject.names[i]} times {factor:g}"
+            found = list(_gross(_replaced(subject, i, subject.inputs[i] * factor), situation))
+            yield from found
+            if found:
+                return
+    yield Tried("large inputs")
+
+
+def _special(subject: Subject) -> Iterator[Remark]:
+    for i in subject.wrt:
+        x = subject.inputs[i]
+        for label, value in (("0", 0.0), ("−inf", -torch.inf)):
+            for where, mask in (("some", _some(x)), ("a row of", _a_row(x))):
+                situation = f"special values: with {where} {subject.names[i]} set to {label}"
+                variant = _replaced(subject, i, torch.where(mask, value, x))
+                found = [f for f in _gross(variant, situation) if f.trap == "special-values"]
+                yield from found
+                if found:
+                    return
+    yield Tried("zeros and infinities")
+
+
+def _ignored_targets(subject: Subject) -> Iterator[Remark]:
+    """Where the reference takes −100 among integer inputs, it marks an entry to be ignored."""
+    for i, x in enumerate(subject.inputs):
+        if not (isinstance(x, Tensor) and x.dtype in (torch.int32, torch.int64) and x.numel() > 1):
+            continue
+        if bool((x < 0).any()) or not _ignores(subject, i):
+            continue
+        situation = f"with a third of {subject.names[i]} set to −100"
+        verdict = _attempt(_replaced(subject, i, _third_ignored(x)), situation)
+        if isinstance(verdict, Raised):
+            yield Note(f"{situation}: {verdict}")
+            continue
+        for finding in verdict.findings(situation):
+            yield _renamed(finding, "ignored-targets")
+        yield Tried("ignored targets")
+
+
+def _ignores(subject: Subject, i: int) -> bool:
+    """Asked of the reference on the CPU, where a bad index raises instead of killing the device.
+
+    Indexing counts −100 from the end where there are a hundred classes: a reference that ignores it
+    gives those rows no gradient at all.
+    """
+    assert subject.reference is not None
+    inputs = [x.cpu() if isinstance(x, Tensor) else x for x in subject.inputs]
+    inputs[i] = _third_ignored(inputs[i])
+    try:
+        dy = [torch.ones(y.shape) for y in subject.base.outputs]
+        _, gradients = subject.reference.exact(inputs, subject.wrt, dy)
+    except (Raised, NoGraph, RuntimeError):
+        return False
+    ignored = inputs[i] < 0
+    rows = [g for g in gradients if g.shape[: ignored.ndim] == ignored.shape]
+    return bool(rows) and all(not bool((g[ignored] != 0).any()) for g in rows)
+
+
+def _third_ignored(x: Tensor) -> Tensor:
+    marked = x.clone()
+    marked.view(-1)[::3] = -100
+    return marked
+
+
+def _gross(subject: Subject, situation: str) -> Iterator[Any]:
+    verdict = _attempt(subject, situation, GROSS)
+    if isinstance(verdict, Verdict):
+        yield from verdict.findings(situation)
+
+
+def _attempt(subject: Subject, situation: str, gross: float = 0.0) -> Verdict | Raised:
+    try:
+        return judge(subject, situation=situation, gross=gross)
+    except Raised as raised:
+        return raised
+
+
+def _replaced(subject: Subject, i: int, value: Tensor) -> Subject:
+    return subject.at([*subject.inputs[:i], value, *subject.inputs[i + 1 :]])
+
+
+def _some(x: Tensor) -> Tensor:
+    mask = torch.zeros_like(x, dtype=torch.bool)
+    mask.view(-1)[1::3] = True
+    return mask
+
+
+def _a_row(x: Tensor) -> Tensor:
+    mask = torch.zeros_like(x, dtype=torch.bool)
+    if x.ndim and x.numel():
+        mask[0] = True
+    return mask
+
+
+def _renamed(finding: Any, trap: str) -> Any:
+    from dataclasses import replace
+
+    return replace(finding, trap=trap)
+
+
+PROBE = Probe("values", "Are outputs and gradients right?", values)
+__all__ = ["HALF", "PROBE"]

@@ -1,0 +1,152 @@
+"""What `prove` found, and how it is said."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gradproof.tensors import count, listed
+from gradproof.traps import TRAPS
+
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One trap, as one probe saw it.
+
+    trap: its name, a key of `gradproof.TRAPS`.
+    evidence: what was measured, with numbers and places.
+    beside: what holds next to it, which narrows the cause.
+    about: the gradient or output concerned, for instance `dx`; empty if it is the op as a whole.
+    """
+
+    trap: str
+    evidence: str
+    beside: str = ""
+    about: str = ""
+    probe: str = ""
+
+    def __str__(self) -> str:
+        trap = TRAPS[self.trap]
+        lines = [
+            f"{self.trap}: {trap.title}",
+            *_paragraph("", self.evidence),
+            *_paragraph("beside it: ", self.beside),
+            *_paragraph("usual mend: ", trap.mend),
+            f"  see {trap.link}",
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What one probe did: which checks held, which traps it met, and what it could not say."""
+
+    probe: str
+    findings: tuple[Finding, ...] = ()
+    tried: str = ""
+    notes: tuple[str, ...] = ()
+    skipped: str = ""
+
+    @property
+    def mark(self) -> str:
+        if self.findings:
+            return "FAIL"
+        return "skip" if self.skipped else "ok"
+
+    def __str__(self) -> str:
+        traps = listed(list(dict.fromkeys(f.trap for f in self.findings))) if self.findings else ""
+        said = traps or self.skipped or self.tried
+        head = f"  {self.mark:<4}  {self.probe:<12}  "
+        return textwrap.fill(
+            head + said, WIDTH, subsequent_indent=" " * len(head), break_on_hyphens=False
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """Every probe's result for one op on one set of inputs."""
+
+    op: str
+    results: tuple[ProbeResult, ...]
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        return not self.findings
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The most telling first; a bare `wrong-gradient` is left out where another explains it."""
+        found = [f for result in self.results for f in result.findings]
+        order = list(TRAPS)
+        found.sort(key=lambda f: order.index(f.trap))
+        return tuple(_without_consequences(found))
+
+    @property
+    def traps(self) -> tuple[str, ...]:
+        """Names of the traps found, the most telling first."""
+        return tuple(dict.fromkeys(f.trap for f in self.findings))
+
+    @property
+    def seen_by(self) -> tuple[str, ...]:
+        """The probes that failed."""
+        return tuple(r.probe for r in self.results if r.findings)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"{r.probe}: {note}" for r in self.results for note in r.notes)
+
+    @property
+    def summary(self) -> str:
+        tried = [r for r in self.results if not r.skipped]
+        if self.ok:
+            return f"gradproof: {self.op}: all {count(len(tried), 'probe')} hold"
+        return (
+            f"gradproof: {self.op}: {count(len(self.traps), 'trap')}, "
+            f"seen by {len(self.seen_by)} of {count(len(tried), 'probe')}"
+        )
+
+    def __str__(self) -> str:
+        parts = [self.summary, "\n".join(map(str, self.results))]
+        parts += [str(finding) for finding in self.findings]
+        if self.notes:
+            parts.append("\n".join(line for note in self.notes for line in _note(note)))
+        return "\n\n".join(parts)
+
+    def raise_if_failed(self) -> None:
+        """Raise `AssertionError` with the whole report unless every probe holds."""
+        if not self.ok:
+            raise AssertionError(str(self))
+
+
+def _without_consequences(findings: list[Finding]) -> Iterable[Finding]:
+    explained = any(not TRAPS[f.trap].generic for f in findings)
+    seen = set()
+    for finding in findings:
+        if explained and TRAPS[finding.trap].generic:
+            continue
+        if (key := (finding.trap, finding.about)) not in seen:
+            seen.add(key)
+            yield finding
+
+
+def _paragraph(label: str, text: str) -> list[str]:
+    if not text:
+        return []
+    return textwrap.wrap(
+        label + text,
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _note(text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent="note  ", subsequent_indent="      ", break_on_hyphens=False
+    )

@@ -1,0 +1,157 @@
+"""The same op at other sizes: which dimensions belong together, and inputs refilled to fit.
+
+A dimension of one input may be tied to dimensions of others (the 64 of x[32, 64] and of w[64]). Which
+are is found by asking the reference: a group may change alone if the reference still runs. Without a
+reference, equal sizes are taken to be tied.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradproof.passes import Raised, forward
+from gradproof.subject import Subject
+from gradproof.tensors import is_float
+
+Place = tuple[int, int]  # (input, dimension)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Dimensions that change together."""
+
+    places: tuple[Place, ...]
+    size: int
+
+    def label(self, subject: Subject) -> str:
+        input_, dim = self.places[0]
+        return f"dimension {dim} of {subject.names[input_]}"
+
+
+def axes(subject: Subject) -> list[Axis]:
+    """Every independent group of dimensions, each dimension in exactly one."""
+    places = [
+        (i, d) for i, x in enumerate(subject.inputs) if isinstance(x, Tensor) for d in range(x.ndim)
+    ]
+    by_size: dict[int, list[Place]] = {}
+    for i, d in places:
+        by_size.setdefault(subject.inputs[i].shape[d], []).append((i, d))
+    if subject.reference is None:
+        return [Axis(tuple(group), size) for size, group in by_size.items()]
+    found = [
+        axis for size, group in by_size.items() for axis in _independent(subject, size, group)
+    ]
+    return sorted(found, key=lambda axis: axis.places)
+
+
+def _independent(subject: Subject, size: int, group: list[Place]) -> Iterator[Axis]:
+    """Split places of one size into the smallest groups the reference lets change alone."""
+    left = list(group)
+    while left:
+        first, others = left[0], left[1:]
+        for extra in itertools.chain.from_iterable(
+            itertools.combinations(others, k) for k in range(min(len(others), 4) + 1)
+        ):
+            axis = Axis((first, *extra), size)
+            if size > 1 and all(accepts(subject, {axis: size + n}) for n in (1, 4)):
+                break
+        else:
+            axis = Axis(tuple(left), size)
+        yield axis
+        left = [place for place in left if place not in axis.places]
+
+
+def accepts(subject: Subject, sizes: Mapping[Axis, int]) -> bool:
+    """Whether the reference runs at these sizes; asked on the CPU, where a bad index only raises."""
+    variant = resized(subject, sizes)
+    if variant is None:
+        return False
+    if subject.reference is None:
+        return True
+    inputs = [
+        (x.cpu().double() if is_float(x) else x.cpu()) if isinstance(x, Tensor) else x
+        for x in variant.inputs
+    ]
+    try:
+        forward(subject.reference.function, inputs)
+    except (Raised, TypeError):
+        return False
+    return True
+
+
+def resized(subject: Subject, sizes: Mapping[Axis, int]) -> Subject | None:
+    """The same op on inputs of these sizes, values drawn from the ones given; None: impossible."""
+    shapes = [list(x.shape) if isinstance(x, Tensor) else [] for x in subject.inputs]
+    for axis, size in sizes.items():
+        for i, d in axis.places:
+            shapes[i][d] = size
+    inputs: list[Any] = []
+    for i, x in enumerate(subject.inputs):
+        if not isinstance(x, Tensor) or list(x.shape) == shapes[i]:
+            fresh = x
+        else:
+            fresh = _refilled(x, shapes[i], seed=500 + i)
+        if isinstance(fresh, Tensor) and not is_float(fresh) and fresh.numel():
+            bound = _index_bound(subject, x, sizes)
+            if bound == 0:
+                return None
+            if bound is not None:
+                fresh = torch.where(fresh >= 0, fresh % bound, fresh)
+        inputs.append(fresh)
+    return subject.at(inputs)
+
+
+def _refilled(x: Tensor, shape: Sequence[int], seed: int) -> Tensor:
+    """Elements of `x` drawn with replacement; floats a little apart, so that none are equal."""
+    generator = torch.Generator().manual_seed(seed)
+    if x.numel() == 0:
+        return torch.randn(list(shape), generator=generator).to(x)
+    picks = torch.randint(x.numel(), list(shape), generator=generator).to(x.device)
+    drawn = x.flatten()[picks]
+    if not is_float(x):
+        return drawn
+    jitter = 1 + 0.1 * torch.rand(list(shape), generator=generator).to(x.device)
+    return (drawn * jitter).to(x.dtype)
+
+
+def _index_bound(subject: Subject, x: Tensor, sizes: Mapping[Axis, int]) -> int | None:
+    """The least new size of an axis that the integers of `x` may index; None if none changed."""
+    if x.dtype == torch.bool or x.numel() == 0:
+        return None
+    top = int(x.max())
+    new = [size for axis, size in sizes.items() if axis.size > top]
+    return min(new) if new else None
+
+
+def ragged(subject: Subject) -> Iterator[tuple[str, Subject]]:
+    """The sizes given, and odd ones that are no multiple of any block."""
+    yield "", subject
+    yield from fresh(subject, odd=True)
+
+
+def fresh(subject: Subject, odd: bool = False) -> Iterator[tuple[str, Subject]]:
+    """One other shape, seen by no other probe."""
+    found = axes(subject)
+    for axis in found[::-1]:
+        size = axis.size + (13 if odd else 10)
+        size += odd and size % 2 == 0
+        if axis.size > 1 and accepts(subject, {axis: size}):
+            variant = resized(subject, {axis: size})
+            if variant is not None:
+                yield f"with {axis.label(subject)} of {size}, ", variant
+                return
+
+
+def enlarged(subject: Subject, least: int = 3) -> Subject:
+    """Sizes of one and two made a little larger where the reference allows it."""
+    for axis in axes(subject):
+        if axis.size < least and accepts(subject, {axis: least + 1}):
+            variant = resized(subject, {axis: least + 1})
+            subject = variant if variant is not None else subject
+    return subject

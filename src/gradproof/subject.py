@@ -1,0 +1,125 @@
+"""The op under proof, as the probes see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradproof.case import Case, op_name, with_parameters_as_inputs
+from gradproof.oracle import FiniteDifferences, Oracle, Reference
+from gradproof.passes import Pass, backward, differentiate, draw_like, forward, leaves
+from gradproof.tensors import HALF, describe, is_float, largest
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One op with one set of inputs and what is known about them.
+
+    wrt: positions of the inputs that get a gradient. names: of all inputs.
+    oracle: None where nothing can be said about values. draw_dy: makes dy for given outputs.
+    """
+
+    op: Callable[..., Any]
+    inputs: tuple[Any, ...]
+    wrt: tuple[int, ...]
+    names: tuple[str, ...]
+    title: str
+    oracle: Oracle | None
+    draw_dy: Callable[[Sequence[Tensor]], tuple[Tensor, ...]] = draw_like
+
+    @classmethod
+    def of(cls, case: Case) -> Subject:
+        title = op_name(case.op)
+        case, names = with_parameters_as_inputs(case)
+        floats = [i for i, x in enumerate(case.inputs) if is_float(x)]
+        asked = [i for i in floats if case.inputs[i].requires_grad]
+        inputs = tuple(_contiguous_copy(x) for x in case.inputs)
+        return cls(case.op, inputs, tuple(asked or floats), names, title, _oracle(case, inputs))
+
+    @property
+    def reference(self) -> Reference | None:
+        return self.oracle if isinstance(self.oracle, Reference) else None
+
+    @property
+    def description(self) -> str:
+        given = ", ".join(
+            f"{name}: {describe(x)}" for name, x in zip(self.names, self.inputs, strict=True)
+        )
+        return f"{self.title}({given})"
+
+    @property
+    def cuda(self) -> bool:
+        return any(isinstance(x, Tensor) and x.is_cuda for x in self.inputs)
+
+    @property
+    def gradient_names(self) -> tuple[str, ...]:
+        return tuple(gradient_name(self.names[i]) for i in self.wrt)
+
+    @cached_property
+    def base(self) -> Pass:
+        """The op on the values given, everything contiguous, dy random."""
+        mine = leaves(self.inputs, self.wrt)
+        outputs = forward(self.op, mine)
+        gradients = backward(outputs, [mine[i] for i in self.wrt], self.draw_dy(outputs))
+        return Pass(tuple(y.detach() for y in outputs), gradients)
+
+    @cached_property
+    def dy(self) -> tuple[Tensor, ...]:
+        return self.draw_dy(self.base.outputs)
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Largest entry of each gradient on the inputs as given: what rounding is measured by."""
+        return tuple(0.0 if g is None else largest(g) for g in self.base.gradients)
+
+    def run(self, dy: Sequence[Tensor], inputs: Sequence[Any] | None = None) -> Pass:
+        """One forward and backward over copies, with this dy."""
+        return differentiate(self.op, self.inputs if inputs is None else inputs, self.wrt, dy)
+
+    def at(self, inputs: Sequence[Any]) -> Subject:
+        """The same op on other inputs."""
+        return replace(self, inputs=tuple(inputs))
+
+    def in_dtype(self, dtype: torch.dtype) -> Subject:
+        """Every floating input in `dtype`."""
+        return self.at([x.to(dtype) if is_float(x) else x for x in self.inputs])
+
+    @property
+    def half(self) -> bool:
+        return any(is_float(x) and x.dtype in HALF for x in self.inputs)
+
+
+def _contiguous_copy(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    return value.detach().clone(memory_format=torch.contiguous_format)
+
+
+def gradient_name(name: str) -> str:
+    return f"d{name}" if name.isidentifier() else f"the gradient of {name}"
+
+
+def _oracle(case: Case, inputs: tuple[Any, ...]) -> Oracle | None:
+    if case.reference is not None:
+        return Reference(case.reference)
+    return FiniteDifferences.of(case.op, inputs)
+
+
+def output_name(index: int, how_many: int) -> str:
+    return "y" if how_many == 1 else f"y{index}"
+
+
+def nearly_equal(a: Tensor, b: Tensor, scale: float, length: int) -> bool:
+    """Equal up to the rounding of two honest runs in the coarser dtype of the two."""
+    if a.shape != b.shape:
+        return False
+    eps = max(torch.finfo(t.dtype).eps for t in (a, b))
+    slack = 8 * eps * max(1.0, min(length**0.5, 64.0)) if a.dtype not in HALF else 8 * eps
+    x, y = a.detach().double(), b.detach().double()
+    same = (x == y) | (torch.isnan(x) & torch.isnan(y))
+    return bool((same | ((x - y).abs() <= slack * max(scale, largest(b)))).all())
