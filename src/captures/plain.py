@@ -12,7 +12,8 @@ _OPENER = re.compile(
 )
 _FENCE = re.compile(r"^[> ]*(?P<fence>`{3,}|~{3,})(?P<info>.*)$")
 _FENCE_LANGUAGE = re.compile(r"^\s*\{\s*\.(?P<language>[\w+-]+)[^}]*\}\s*$")
-_BLOCK_CODE_SPAN = re.compile(r"(`+[^`]+`+)")
+_BLOCK_ATTRIBUTES = re.compile(r"^[> ]*\{:[^}]*\}\s*$")
+_CODE_SPAN = re.compile(r"(`+[^`]+`+)")
 # Directly after a link, an image, emphasis or a code span, or at the end of a heading.
 _ATTRIBUTES = re.compile(r"(?:(?<=[\])*])|^)\{:?\s*[.#\w][^}]*\}|\s+\{:?\s*[.#][^}]*\}\s*$")
 
