@@ -1,0 +1,279 @@
+"""Linear: one matrix product forward and two backward, all by one kernel that goes by strides."""
+
+import math
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from gradkernels._column_sum import column_sum
+from gradkernels._dot import dot
+from gradkernels._launch import (
+    autocast_to_half,
+    check_one_dtype,
+    check_tensors,
+    first_order,
+    multiprocessors,
+    on_device_of,
+    statistic_dtype,
+    widen,
+)
+
+# BLOCK_M, BLOCK_N, BLOCK_K, warps, stages by bytes an element, largest tile first: the larger the
+# tile, the oftener each element loaded is used; the smaller, the more programs share the work.
+TILES = {
+    2: ((128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (64, 64, 64, 4, 3), (16, 64, 64, 4, 3)),
+    4: ((128, 128, 16, 8, 3), (64, 64, 16, 4, 3), (16, 64, 32, 4, 3)),
+    8: ((64, 64, 16, 4, 3), (16, 32, 16, 4, 3)),
+}
+
+
+@triton.jit
+def matmul_kernel(
+    a_ptr,
+    b_ptr,
+    bias_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    a_m,
+    a_k,
+    b_k,
+    b_n,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
+    """C = A B + bias, one tile of C a program.
+
+    Args:
+        a_ptr: M × K at strides a_m and a_k, read. Aᵀ is the same memory at swapped strides.
+        b_ptr: K × N at strides b_k and b_n, read.
+        bias_ptr: N elements, read, or None.
+        c_ptr: M × N, written.
+    """
+    # Programs of neighbouring numbers run at the same time. In columns of GROUP tiles they read
+    # few rows of A and few columns of B between them, which the L2 cache then holds.
+    columns = tl.cdiv(N, BLOCK_N)
+    first_row = tl.program_id(0) // (GROUP * columns) * GROUP
+    rows = min(tl.cdiv(M, BLOCK_M) - first_row, GROUP)
+    place = tl.program_id(0) % (GROUP * columns)
+    m = (first_row + place % rows) * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = place // rows * BLOCK_N + tl.arange(0, BLOCK_N)
+    k = tl.arange(0, BLOCK_K)
+
+    a_ptrs = a_ptr + m.to(tl.int64)[:, None] * a_m + k.to(tl.int64)[None, :] * a_k
+    b_ptrs = b_ptr + k.to(tl.int64)[:, None] * b_k + n.to(tl.int64)[None, :] * b_n
+    WIDE: tl.constexpr = tl.float64 if a_ptr.dtype.element_ty == tl.float64 else tl.float32
+    c = tl.zeros([BLOCK_M, BLOCK_N], dtype=WIDE)
+    for start in range(0, K, BLOCK_K):
+        inside = k < K - start
+        a = tl.load(a_ptrs, mask=(m < M)[:, None] & inside[None, :], other=0.0)
+        b = tl.load(b_ptrs, mask=inside[:, None] & (n < N)[None, :], other=0.0)
+        c = dot(a, b, c)
+        a_ptrs += tl.cast(a_k, tl.int64) * BLOCK_K
+        b_ptrs += tl.cast(b_k, tl.int64) * BLOCK_K
+    if bias_ptr is not None:
+        c += tl.load(bias_ptr + n, mask=n < N, other=0.0).to(WIDE)[None, :]
+    c_ptrs = c_ptr + m.to(tl.int64)[:, None] * N + n[None, :]
+    tl.store(c_ptrs, c.to(c_ptr.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+@triton.jit
+def linear_backward_bias_kernel(
+    dy_ptr,
+    db_ptr,
+    rows,
+    n,
+    dy_row,
+    dy_col,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    """This program's share of db[j] = Σᵢ dy[i, j], in a row of its own.
+
+    Args:
+        dy_ptr: rows × n at strides dy_row and dy_col, read.
+        db_ptr: programs × n, fp32 (fp64), written.
+    """
+    col = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    db = tl.zeros([BLOCK_M, BLOCK_N], dtype=db_ptr.dtype.element_ty)
+    step = tl.num_programs(0) * BLOCK_M
+    for start in tl.range(tl.program_id(0) * BLOCK_M, rows, step, num_stages=3):
+        row = start + tl.arange(0, BLOCK_M)
+        dy_ptrs = dy_ptr + row.to(tl.int64)[:, None] * dy_row + col.to(tl.int64)[None, :] * dy_col
+        db += widen(tl.load(dy_ptrs, mask=(row < rows)[:, None] & (col < n)[None, :], other=0.0))
+    db_ptr += tl.program_id(0).to(tl.int64) * n
+    tl.store(db_ptr + col, tl.sum(db, axis=0), mask=col < n)
+
+
+def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Launch `matmul_kernel` over two matrices of any strides."""
+    (M, K), N = a.shape, b.shape[1]
+    c = torch.empty(M, N, dtype=a.dtype, device=a.device)
+    *_, tile = tiles = TILES[a.element_size()]
+    for candidate in tiles:
+        if triton.cdiv(M, candidate[0]) * triton.cdiv(N, candidate[1]) >= multiprocessors(a):
+            tile = candidate
+            break
+    BLOCK_M, BLOCK_N, BLOCK_K, warps, stages = tile
+    grid = (triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)
+    with on_device_of(a):
+        matmul_kernel[grid](
+            a, b, bias if bias is None else bias.contiguous(), c, M, N, K, *a.stride(), *b.stride(),
+            BLOCK_M, BLOCK_N, BLOCK_K, GROUP=8, num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+    return c
+
+
+def bias_gradient(dy: Tensor, dtype: torch.dtype) -> Tensor:
+    """Launch `linear_backward_bias_kernel`, then `column_sum_kernel` over what it left."""
+    rows, n = dy.shape
+    BLOCK_M, BLOCK_N = 32, 128
+    column_blocks = triton.cdiv(n, BLOCK_N)
+    share = triton.cdiv(4 * multiprocessors(dy), max(column_blocks, 1))
+    programs = min(triton.cdiv(rows, BLOCK_M), share)
+    db = torch.empty(programs, n, dtype=statistic_dtype(dy), device=dy.device)
+    with on_device_of(dy):
+        linear_backward_bias_kernel[(programs, column_blocks)](
+            dy, db, rows, n, *dy.stride(), BLOCK_M, BLOCK_N
+        )
+    return column_sum(db, dtype)
+
+
+def rows_of(x: Tensor) -> Tensor:
+    """`x` as a matrix: its leading dimensions made one."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def linear_forward(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
+    """Y = X Wᵀ + b."""
+    return product(rows_of(x), w.t(), b).view(*x.shape[:-1], w.shape[0])
+
+
+def linear_backward(
+    dy: Tensor, x: Tensor, w: Tensor, need_dx: bool, need_dw: bool, need_db: bool
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """dX = dY W, dW = dYᵀ X and db = Σ dY over rows, each only if needed."""
+    dy_rows, x_rows = rows_of(dy), rows_of(x)
+    dx = product(dy_rows, w).view(x.shape) if need_dx else None
+    dw = product(dy_rows.t(), x_rows) if need_dw else None
+    db = bias_gradient(dy_rows, w.dtype) if need_db else None
+    return dx, dw, db
+
+
+def matmul_forward(x: Tensor, w: Tensor) -> Tensor:
+    """Y = X W."""
+    return product(rows_of(x), w).view(*x.shape[:-1], w.shape[1])
+
+
+def matmul_backward(
+    dy: Tensor, x: Tensor, w: Tensor, need_dx: bool, need_dw: bool
+) -> tuple[Tensor | None, Tensor | None]:
+    """dX = dY Wᵀ and dW = Xᵀ dY, each only if needed."""
+    dy_rows, x_rows = rows_of(dy), rows_of(x)
+    dx = product(dy_rows, w.t()).view(x.shape) if need_dx else None
+    dw = product(x_rows.t(), dy_rows) if need_dw else None
+    return dx, dw
+
+
+class Linear(torch.autograd.Function):
+    """The graph node of `linear`. Saves x and w: each is a factor of the other's gradient."""
+
+    @staticmethod
+    def forward(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
+        return linear_forward(x, w, b)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, w, _ = inputs
+        ctx.save_for_backward(x, w)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        x, w = ctx.saved_tensors
+        return first_order(linear_backward, dy, x, w, *ctx.needs_input_grad)
+
+
+class MatMul(torch.autograd.Function):
+    """The graph node of `matmul`. Saves x and w: each is a factor of the other's gradient."""
+
+    @staticmethod
+    def forward(x: Tensor, w: Tensor) -> Tensor:
+        return matmul_forward(x, w)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, w = ctx.saved_tensors
+        return first_order(matmul_backward, dy, x, w, *ctx.needs_input_grad)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    r"""Linear map with the weight in `torch.nn.Linear`'s layout, differentiable once.
+
+    $$Y = X W^\top + b, \qquad dX = dY\,W, \qquad dW = dY^\top X, \qquad
+    db = \sum_\text{rows} dY$$
+
+    Args:
+        x: X, (..., in), any layout, fp16, bf16, fp32 or fp64.
+        weight: W, (out, in), any layout, of x's dtype.
+        bias: b, (out,), of x's dtype, or None.
+
+    Returns:
+        Y, (..., out), contiguous, of x's dtype. Sums are fp32 (fp64 for fp64; fp32 operands are
+        not rounded to TF32) and rounded once at the end. Inside autocast, arguments other than
+        fp64 are cast to its dtype first, as `torch.nn.functional.linear` does.
+
+    Raises:
+        TypeError: an argument is no floating tensor, or dtypes differ.
+        ValueError: an argument is where no kernel can run, or shapes do not fit.
+    """
+    check_tensors("linear", x=x, weight=weight, bias=bias)
+    if weight.dim() != 2 or x.dim() == 0 or x.shape[-1] != weight.shape[1]:
+        raise ValueError(
+            f"linear: x has shape {tuple(x.shape)} and weight {tuple(weight.shape)}; "
+            "expected (..., in) and (out, in)"
+        )
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(
+            f"linear: bias has shape {tuple(bias.shape)}; expected ({weight.shape[0]},), "
+            "one element for each row of weight"
+        )
+    x, weight, bias = autocast_to_half(x, weight, bias)
+    check_one_dtype("linear", x=x, weight=weight, bias=bias)
+    return Linear.apply(x, weight, bias)
+
+
+def matmul(x: Tensor, w: Tensor) -> Tensor:
+    r"""Linear map with the weight stored (in, out), differentiable once.
+
+    $$Y = X W, \qquad dX = dY\,W^\top, \qquad dW = X^\top dY$$
+
+    Args:
+        x: X, (..., in), any layout, fp16, bf16, fp32 or fp64.
+        w: W, (in, out), any layout, of x's dtype.
+
+    Returns:
+        Y, (..., out), contiguous; accumulation, rounding and autocast as in `linear`.
+
+    Raises:
+        TypeError: an argument is no floating tensor, or dtypes differ.
+        ValueError: an argument is where no kernel can run, or shapes do not fit.
+    """
+    check_tensors("matmul", x=x, w=w)
+    if w.dim() != 2 or x.dim() == 0 or x.shape[-1] != w.shape[0]:
+        raise ValueError(
+            f"matmul: x has shape {tuple(x.shape)} and w {tuple(w.shape)}; "
+            "expected (..., in) and (in, out)"
+        )
+    x, w = autocast_to_half(x, w)
+    check_one_dtype("matmul", x=x, w=w)
+    return MatMul.apply(x, w)
