@@ -7,12 +7,11 @@ over what the tree means rather than how a Python version spells it, so that 3.1
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from captures.project import Project
-from captures.script import Script
+from captures.script import Script, parse
 
 
 def fingerprint(project: Project, script: Script) -> str:
@@ -21,7 +20,7 @@ def fingerprint(project: Project, script: Script) -> str:
     for cell in script.cells:
         _add(digest, f"cell {cell.name} {sorted(cell.tags)}", canonical(cell.source).encode())
     for path in first_party_modules(project, script):
-        _add(digest, project.relative(path), _module(_text(path)).digest)
+        _add(digest, project.relative(path), _digest(_text(path)))
     for path in script.data:
         _add(digest, project.relative(path), path.read_bytes())
     return f"sha256:{digest.hexdigest()}"
@@ -34,7 +33,7 @@ def tree_fingerprint(paths: Iterable[Path]) -> str:
         files = sorted(root.rglob("*.py")) if root.is_dir() else [root]
         for path in files:
             name = path.relative_to(root.parent).as_posix()
-            _add(digest, name, _module(_text(path)).digest)
+            _add(digest, name, _digest(_text(path)))
     return f"sha256:{digest.hexdigest()}"
 
 
@@ -58,19 +57,12 @@ def first_party_modules(project: Project, script: Script) -> list[Path]:
 
 def canonical(source: str) -> str:
     """The source's meaning, spelt alike by every supported Python."""
-    return _spell(ast.parse(source))
-
-
-@dataclass(frozen=True)
-class _Module:
-    tree: ast.Module
-    digest: bytes
+    return _spell(parse(source))
 
 
 @lru_cache(maxsize=512)
-def _module(text: str) -> _Module:
-    tree = ast.parse(text)
-    return _Module(tree, hashlib.sha256(_spell(tree).encode()).digest())
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(canonical(text).encode()).digest()
 
 
 def _text(path: Path) -> str:
@@ -93,42 +85,55 @@ def _spell(node: object) -> str:
     if isinstance(node, ast.JoinedStr):
         return f"JoinedStr({_spell(_parts(node))})"
     if isinstance(node, ast.AST):
-        fields = ((name, _meaning(node, name, value)) for name, value in ast.iter_fields(node))
+        kind = type(node)
+        meanings = [(name, _meaning(node, name)) for name in _fields(*kind._fields)]
         # Fields that a newer Python added are empty where the syntax is old.
-        kept = sorted((name, value) for name, value in fields if value not in (None, []))
-        return f"{type(node).__name__}({', '.join(f'{n}={_spell(v)}' for n, v in kept)})"
+        kept = [f"{name}={_spell(v)}" for name, v in meanings if v is not None and v != []]
+        return f"{kind.__name__}({', '.join(kept)})"
     if isinstance(node, list):
         return f"[{', '.join(map(_spell, node))}]"
     return repr(node)
 
 
-def _meaning(node: ast.AST, name: str, value: object) -> object:
-    if name in ("type_comment", "type_ignores", "ctx"):
-        return None
-    if name == "body" and isinstance(node, _HAS_DOCSTRING) and ast.get_docstring(node) is not None:
+@cache
+def _fields(*names: str) -> list[str]:
+    return sorted({*names} - {"type_comment", "type_ignores", "ctx"})
+
+
+def _meaning(node: ast.AST, name: str) -> object:
+    value = getattr(node, name, None)
+    if name == "body" and isinstance(node, _HAS_DOCSTRING) and _begins_with_text(node.body):
         return node.body[1:]
     if name == "format_spec" and isinstance(value, ast.JoinedStr) and not _parts(value):
         return None
     return value
 
 
+def _begins_with_text(body: list[ast.stmt]) -> bool:
+    return (
+        bool(body)
+        and isinstance(body[0], ast.Expr)
+        and isinstance(body[0].value, ast.Constant)
+        and isinstance(body[0].value.value, str)
+    )
+
+
 def _parts(string: ast.JoinedStr) -> list[ast.expr]:
     """The parts of an f-string: adjacent texts joined, empty ones dropped."""
     parts: list[ast.expr] = []
     for value in string.values:
-        if isinstance(value, ast.Constant):
-            before = parts.pop().value if parts and isinstance(parts[-1], ast.Constant) else ""
-            value = ast.Constant(before + value.value)
-            if not value.value:
-                continue
-        parts.append(value)
+        last = parts[-1] if parts else None
+        if isinstance(value, ast.Constant) and isinstance(last, ast.Constant):
+            parts[-1] = ast.Constant("".join(map(str, (last.value, value.value))))
+        elif not (isinstance(value, ast.Constant) and value.value == ""):
+            parts.append(value)
     return parts
 
 
 @lru_cache(maxsize=512)
 def _imports(text: str, package: str) -> list[tuple[str, str]]:
     """``(module, name)`` of everything the code can import; name is "" for plain imports."""
-    return list(dict.fromkeys(_imported(ast.parse(text), package)))
+    return list(dict.fromkeys(_imported(parse(text), package)))
 
 
 def _imported(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:
@@ -201,5 +206,5 @@ def _from_package(package: Path, name: str) -> Iterator[Path]:
 def _loads_lazily(init: Path) -> bool:
     return init.is_file() and any(
         isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
-        for node in _module(_text(init)).tree.body
+        for node in parse(_text(init)).body
     )

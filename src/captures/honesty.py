@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from captures.fault import Fault
-from captures.script import Cell, Script
+from captures.script import Cell, Script, parse
 
 # A line that announces what follows and states nothing itself: `bf16:`, `# sums`, `== sums ==`,
 # a rule, or the head of a table, whose columns stand two spaces apart and hold no digit.
@@ -29,10 +29,9 @@ _LITERAL = (
 
 def unguarded_errors(script: Script) -> Iterator[Fault]:
     """Each ``try`` whose handler prints the error but which passes when none is raised."""
-    for cell, node in _nodes(script):
-        if not isinstance(node, ast.Try) or not any(map(_prints, node.handlers)):
-            continue
-        if not any(isinstance(inner, ast.Raise) for inner in node.orelse):
+    for cell, node in _tries(script):
+        prints = any(map(_prints, node.handlers))
+        if prints and not any(isinstance(inner, ast.Raise) for inner in node.orelse):
             yield Fault(
                 script.project.relative(script.path),
                 cell.first_line + node.lineno - 1,
@@ -44,7 +43,7 @@ def unguarded_errors(script: Script) -> Iterator[Fault]:
 def dishonest_prints(script: Script) -> Iterator[Fault]:
     """Each unconditional ``print`` of nothing but literals that reads like a result."""
     for cell in script.cells:
-        for call in _unconditional_prints(ast.parse(cell.source)):
+        for call in _unconditional_prints(parse(cell.source)):
             text = None if cell.measured else _literal_text(call)
             if text and text.strip() and not _is_heading(text):
                 yield Fault(
@@ -54,10 +53,10 @@ def dishonest_prints(script: Script) -> Iterator[Fault]:
                 )
 
 
-def _nodes(script: Script) -> Iterator[tuple[Cell, ast.AST]]:
+def _tries(script: Script) -> Iterator[tuple[Cell, ast.Try]]:
     for cell in script.cells:
-        for node in ast.walk(ast.parse(cell.source)):
-            yield cell, node
+        nodes = ast.walk(parse(cell.source)) if "try" in cell.source else ()
+        yield from ((cell, node) for node in nodes if isinstance(node, ast.Try))
 
 
 def _prints(node: ast.AST) -> bool:

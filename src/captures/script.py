@@ -5,6 +5,7 @@ import difflib
 import json
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from captures.fault import Fault, Faults
@@ -62,6 +63,12 @@ class Script:
     def memory_needed(self) -> int:
         """The device memory asked for, in GB; 0 where none is."""
         return int("0" + "".join(filter(str.isdigit, self.needs)))
+
+
+@lru_cache(maxsize=1024)
+def parse(source: str) -> ast.Module:
+    """The syntax tree of a cell or module, to be read only: everybody who asks gets the same."""
+    return ast.parse(source)
 
 
 def script_names(project: Project) -> list[str]:
@@ -177,15 +184,15 @@ class _Reader:
 
     def _require_code(self, name: str, number: int, source: str, first_line: int) -> None:
         try:
-            tree = ast.parse(source)
+            tree = parse(source)
         except SyntaxError as error:
             line = first_line + (error.lineno or 1) - 1
             self.fault(line, f"cell `{name}` does not parse by itself: {error.msg}")
             return
         if not tree.body:
             self.fault(number, f"cell `{name}` is empty")
-        for offset, line in enumerate(source.split("\n")):
-            header = _HEADER.fullmatch(line)
+        for offset, text in enumerate(source.split("\n")):
+            header = _HEADER.fullmatch(text)
             if header and header["key"] in _HEADERS:
                 self.fault(
                     first_line + offset,
