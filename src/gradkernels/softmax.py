@@ -36,7 +36,7 @@ def softmax_kernel(
         y_ptr: rows × n, written.
     """
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    largest = widen(tl.full([ROWS, BLOCK], float("-inf"), x_ptr.dtype.element_ty))
+    largest = widen(tl.zeros([ROWS, BLOCK], x_ptr.dtype.element_ty)) - float("inf")
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)
         mask = (row < rows)[:, None] & (col < n)[None, :]
