@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -146,7 +145,7 @@ def propose(clone: Path) -> tuple[str, str]:
     path = f"{clone.parent}/bin:{os.environ['PATH']}"
     script = ROOT / ".github/propose-transcripts.sh"
     done = subprocess.run(
-        [shutil.which("bash") or "bash", script],
+        ["bash", script],
         cwd=clone,
         env={**os.environ, "PATH": path},
         capture_output=True,
