@@ -18,7 +18,7 @@ for point, slope in zip(x.tolist(), slopes.tolist(), strict=True):
 
 # %% plot
 x = torch.linspace(-4, 4, 201, device=device)
-figure, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
+figure, axes = plt.subplots(figsize=(4.5, 3.2), layout="constrained")
 axes.plot(x.cpu(), gelu_forward(x).cpu(), label="y = x Φ(x)")
 axes.plot(x.cpu(), gelu_backward(torch.ones_like(x), x).cpu(), "--", label="slope Φ(x) + x φ(x)")
 axes.axhline(0, color="grey", linewidth=0.5)
