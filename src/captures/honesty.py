@@ -53,10 +53,10 @@ def dishonest_prints(script: Script) -> Iterator[Fault]:
                 )
 
 
-def _tries(script: Script) -> Iterator[tuple[Cell, ast.Try]]:
+def _tries(script: Script) -> Iterator[tuple[Cell, ast.Try | ast.TryStar]]:
     for cell in script.cells:
         nodes = ast.walk(parse(cell.source)) if "try" in cell.source else ()
-        yield from ((cell, node) for node in nodes if isinstance(node, ast.Try))
+        yield from ((cell, node) for node in nodes if isinstance(node, ast.Try | ast.TryStar))
 
 
 def _prints(node: ast.AST) -> bool:

@@ -77,6 +77,8 @@ def test_an_expected_error_must_be_raised(sandbox) -> None:
     assert judged(sandbox, unguarded_errors, GUARDED.strip()) == []
     (fault,) = judged(sandbox, unguarded_errors, GUARDED.partition("else")[0].strip())
     assert fault.startswith("examples/a/one.py:2: the `try` in cell `one` prints an error")
+    group = GUARDED.replace("except", "except*").partition("else")[0]
+    assert len(judged(sandbox, unguarded_errors, group.strip())) == 1
     weak = GUARDED.replace('raise AssertionError("no error")', "print(x)")
     assert len(judged(sandbox, unguarded_errors, weak.strip())) == 1
 
