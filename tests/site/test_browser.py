@@ -1,15 +1,10 @@
 """Every page in a real browser: wide and narrow, light and dark."""
 
-import functools
-import os
-import shutil
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
 
@@ -18,84 +13,6 @@ DOCS = ROOT / "docs"
 LESSONS = [f"lessons/{path.stem}/" for path in sorted((DOCS / "lessons").glob("*.md"))]
 REFERENCE = [f"reference/{path.stem}/" for path in sorted((DOCS / "reference").glob("*.md"))]
 OTHERS = ["", "404.html", "runs/", *REFERENCE]
-
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture(scope="session")
-def browser():
-    chromium = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if chromium is None:
-        if os.environ.get("CI"):
-            pytest.fail("no Chromium here: .ci/run installs one")
-        pytest.skip("needs a Chromium: apt-get install chromium, or the like")
-    # Playwright gives every launch a fresh user-data-dir.
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture(scope="session")
-def address(site):
-    server = ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(site.parent))
-    )
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/{site.name}/"
-    server.shutdown()
-
-
-class Visit:
-    """A page opened, with what went wrong while it loaded."""
-
-    def __init__(self, browser: Browser, address: str, path: str, width: int, scheme: str):
-        self.context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            color_scheme=scheme,
-            permissions=["clipboard-read", "clipboard-write"],
-            reduced_motion="reduce",
-        )
-        self.page: Page = self.context.new_page()
-        self.errors: list[str] = []
-        self.page.on(
-            "console", lambda said: self.errors.append(said.text) if said.type == "error" else None
-        )
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("request", lambda request: self.note_request(request.url, address))
-        self.page.goto(address + path, wait_until="networkidle")
-
-    def note_request(self, url: str, address: str) -> None:
-        if not url.startswith((address, "data:", "blob:")):
-            self.errors.append(f"request to {url}")
-
-
-@pytest.fixture
-def visit(browser, address):
-    opened: list[Visit] = []
-
-    def open_page(path: str, width: int = 1280, scheme: str = "light") -> Visit:
-        opened.append(Visit(browser, address, path, width, scheme))
-        return opened[-1]
-
-    yield open_page
-    for one in opened:
-        one.context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
