@@ -25,7 +25,7 @@ def cli() -> None:
     "jobs",
     type=click.IntRange(1, 256),
     default=1,
-    help="Examples at once; those that measure a GPU run alone.",
+    help="Examples at once; those with a measured cell follow one by one.",
 )
 def run_command(
     examples: Sequence[str], machine: str | None, force: bool, check: bool, jobs: int

@@ -107,10 +107,10 @@ def run(
 
     ``force`` executes what already ran here and rewrites what did not change. ``check`` executes
     everything, writes nothing, and fails where a claim differs. Up to ``jobs`` examples run at
-    once, save those that measure a GPU.
+    once; those with a measured cell follow one by one.
     """
     task = _Task(project, machine, force, check, watcher or Watcher())
-    alone = [name for name in names if _needs_machine_alone(project, name, machine)]
+    alone = [name for name in names if _needs_machine_alone(project, name)]
     together = [name for name in names if name not in alone]
     with _interruptible(task):
         with ThreadPoolExecutor(jobs) as pool:
@@ -119,14 +119,13 @@ def run(
     return [outcomes[name] for name in names]
 
 
-def _needs_machine_alone(project: Project, name: str, machine: Machine) -> bool:
-    """Examples that share a GPU spoil each other's timings and fill its memory."""
+def _needs_machine_alone(project: Project, name: str) -> bool:
+    """Examples that share a machine spoil each other's timings and fill a GPU's memory."""
     try:
         script = read_script(project, name)
     except Faults:
         return False
-    measured = any(cell.measured for cell in script.cells)
-    return machine.kind == "gpu" and (measured or script.memory_needed > 0)
+    return script.memory_needed > 0 or any(cell.measured for cell in script.cells)
 
 
 @dataclass
