@@ -48,8 +48,9 @@ class Display(Watcher):
             note = f", {outcome.note}" if outcome.note else ""
             self.say(f"{outcome.example}: {outcome.status}{seconds}{note}", _STYLES[outcome.status])
 
-    def interrupted(self) -> None:
-        self.say("interrupted: going on with the rest; Ctrl-C again ends everything", "red")
+    def interrupted(self, everything: bool) -> None:
+        rest = "ending" if everything else "going on with the rest; Ctrl-C again ends everything"
+        self.say(f"interrupted: {rest}", "red")
 
     def say(self, text: str, style: str = "") -> None:
         self.console.print(Text(text, style), soft_wrap=True)

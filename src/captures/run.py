@@ -57,7 +57,7 @@ class Watcher:
 
     def finished(self, outcome: Outcome) -> None: ...
 
-    def interrupted(self) -> None: ...
+    def interrupted(self, everything: bool) -> None: ...
 
 
 def select(project: Project, wanted: Sequence[str]) -> list[str]:
@@ -150,7 +150,7 @@ class _Task:
 
     def _outcome(self, name: str) -> Outcome:
         if self.stopped:
-            fault = Fault(f"examples/{name}.py", 0, "was not run, since Ctrl-C came twice")
+            fault = Fault(f"examples/{name}.py", 0, "was not run: the run was ended before it")
             return Outcome(name, "not run", faults=(fault,))
         try:
             script = read_script(self.project, name)
@@ -202,7 +202,9 @@ class _Task:
         path = transcript_path(self.project, script.name, self.machine.kind)
         where = self.project.relative(path)
         if committed is None:
-            fault = Fault(where, 0, "is missing or damaged, so there is nothing to compare with")
+            fault = Fault(
+                where, 0, f"is missing or damaged; run `captures run {script.name}` first"
+            )
             return Outcome(script.name, "failed", "no transcript", seconds, faults=(fault,))
         difference = describe_difference(committed, transcript)
         if difference:
@@ -323,8 +325,9 @@ def _interruptible(task: _Task) -> Iterator[None]:
     def stop(number: int, _frame: object) -> None:
         nonlocal count
         count += 1
-        task.interrupt(everything=count > 1 or number == signal.SIGTERM)
-        task.watcher.interrupted()
+        everything = count > 1 or number == signal.SIGTERM
+        task.interrupt(everything)
+        task.watcher.interrupted(everything)
 
     former: dict[int, Callable | int | None] = {
         number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)

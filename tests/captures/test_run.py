@@ -140,32 +140,52 @@ def test_check_fails_without_a_transcript(sandbox) -> None:
     sandbox.example("a/one", GOOD)
     (outcome,) = once(sandbox, check=True)
     assert not outcome.ok
-    assert "nothing to compare with" in str(outcome.faults[0])
+    assert "run `captures run a/one` first" in str(outcome.faults[0])
+
+
+DEATHS = {
+    "hangs": "time.sleep(60)",
+    "crashes": "import ctypes; ctypes.string_at(0)",
+    "exits": "import os; os._exit(3)",
+    "is killed": "import os; os.kill(os.getpid(), 9)",
+    "prints 100 MB": "for _ in range(100): print('x' * 999_999)",
+    "warns": "import warnings; warnings.warn('so')",
+    "no longer fails": """
+try:
+    1 / x
+except ZeroDivisionError as error:
+    print(f"ZeroDivisionError: {error}")
+else:
+    raise AssertionError("no error")
+""",
+}
+
+
+@pytest.mark.parametrize("death", DEATHS)
+def test_a_failure_spares_the_others_and_the_former_transcript(good, death: str) -> None:
+    path = transcript_path(good.project, "a/one", "cpu")
+    before = path.read_bytes()
+    broken = f"# time limit: 2 s\n{GOOD.strip()}\nprint('so')\n{DEATHS[death]}\n"
+    (good.project.examples / "a/one.py").write_text(broken)
+    good.example("b/other", "# %% c\nprint(1 + 1)\n")
+    failed, other = once(good)
+    assert (failed.status, other.status) == ("failed", "ran")
+    place, _, said = str(failed.faults[0]).partition(": ")
+    assert place.startswith("examples/a/one.py:")
+    assert said.startswith("cell `speed` ")
+    assert "so" in failed.last_output or "xxx" in failed.last_output
+    assert path.read_bytes() == before
+    assert not once(good, "a/one")[0].ok, "a failure is not remembered as a run"
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_failure_spares_the_others_and_the_former_transcript(good, jobs: int) -> None:
-    path = transcript_path(good.project, "a/one", "cpu")
-    before = path.read_bytes()
-    edit(
-        good.project.examples / "a/one.py",
-        'print("double:", 2 * x)',
-        "print('so'); import os; os.kill(os.getpid(), 9)",
-    )
-    good.example("a/two", "# %% b\nraise SystemExit(3)\n")
-    good.example("b/three", "# %% c\nprint(1 + 1)\n")
-    good.example("b/four", "# %% Bad\n# %% Worse\n")
-    outcomes = {o.example: o for o in once(good, jobs=jobs)}
-    assert {n: o.status for n, o in outcomes.items()} == {
-        "a/one": "failed",
-        "a/two": "failed",
-        "b/four": "failed",
-        "b/three": "ran",
-    }
-    assert str(outcomes["a/one"].faults[0]).startswith("examples/a/one.py:3: cell `claim` was kill")
-    assert outcomes["a/one"].last_output == "so"
-    assert len(outcomes["b/four"].faults) == 4
-    assert path.read_bytes() == before
+def test_every_failure_is_reported(sandbox, jobs: int) -> None:
+    sandbox.example("a/two", "# %% b\nraise SystemExit(3)\n")
+    sandbox.example("b/four", "# %% Bad\n# %% Worse\n")
+    sandbox.example("b/three", "# %% c\nprint(1 + 1)\n")
+    outcomes = once(sandbox, jobs=jobs)
+    assert [o.status for o in outcomes] == ["failed", "failed", "ran"]
+    assert [len(o.faults) for o in outcomes] == [1, 4, 0]
 
 
 class InterruptOnce(Watcher):
