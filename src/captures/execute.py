@@ -23,6 +23,7 @@ from captures.transcript import Output
 
 PRINT_LIMIT = 1_000_000  # bytes; a transcript is for reading
 _LAST_LINES = 12
+_SIGNALS = {number.value: number.name for number in signal.Signals}
 
 # What may stand on stderr without failing the capture, and why.
 _TOLERATED = {
@@ -237,7 +238,8 @@ class _Run:
             return
         status = self.child.returncode
         if status < 0:
-            raise _Stop(f"was killed by signal {-status} ({signal.Signals(-status).name})")
+            name = _SIGNALS.get(-status, "unknown")
+            raise _Stop(f"was killed by signal {-status} ({name})")
         if not self.done:
             raise _Stop(f"ended with exit status {status} before its last cell")
         if status:
