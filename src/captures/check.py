@@ -1,7 +1,8 @@
 """Whether the tree may be published, judged without executing anything."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from captures.fault import Fault, Faults
@@ -37,35 +38,34 @@ class _Check:
     errors: set[Fault] = field(default_factory=set)
     warnings: set[Fault] = field(default_factory=set)
     forms: list[Shown] = field(default_factory=list)
-    transcripts: dict[str, list[Transcript]] = field(default_factory=dict)
+    # None where a fault kept them from being read.
+    transcripts: dict[str, list[Transcript] | None] = field(default_factory=dict)
 
     def judge(self) -> Verdict:
         self.forms, _ = read_pages(self.project)
         self.errors |= {*check_pages(self.project), *check_prose(self.project)}
         for name in script_names(self.project):
-            self._judge_example(name)
+            self.transcripts[name] = None
+            self._collect(partial(self._judge_example, name))
         self.errors |= set(_orphans(self.project, self.transcripts))
-        self._judge_gpu_report()
+        self._collect(self._judge_gpu_report)
         return Verdict(tuple(sorted(self.errors)), tuple(sorted(self.warnings)))
 
-    def _judge_example(self, name: str) -> None:
-        self.transcripts[name] = []
+    def _collect(self, judge: Callable[[], None]) -> None:
         try:
-            script = library(self.project).script(name)
+            judge()
         except Faults as faults:
             self.errors |= set(faults.faults)
-            return
-        self.errors |= {*unguarded_errors(script), *dishonest_prints(script)}
-        try:
-            self.transcripts[name] = library(self.project).transcripts(script)
-        except Faults as faults:
-            self.errors |= set(faults.faults)
-            return
-        self._judge_transcripts(script)
-        self.errors |= set(_unused_cells(script, self.transcripts[name], self.forms))
 
-    def _judge_transcripts(self, script: Script) -> None:
-        present = {transcript.machine: transcript for transcript in self.transcripts[script.name]}
+    def _judge_example(self, name: str) -> None:
+        script = library(self.project).script(name)
+        self.errors |= {*unguarded_errors(script), *dishonest_prints(script)}
+        found = self.transcripts[name] = library(self.project).transcripts(script)
+        self._judge_transcripts(script, found)
+        self.errors |= set(_unused_cells(script, found, self.forms))
+
+    def _judge_transcripts(self, script: Script, found: list[Transcript]) -> None:
+        present = {transcript.machine: transcript for transcript in found}
         for machine in MACHINES:
             path = transcript_path(self.project, script.name, machine)
             where = self.project.relative(path)
@@ -109,7 +109,7 @@ def _reported(report: Path) -> str:
     return next((words[0] for words in found if words), "")
 
 
-def _orphans(project: Project, transcripts: dict[str, list[Transcript]]) -> Iterator[Fault]:
+def _orphans(project: Project, transcripts: dict[str, list[Transcript] | None]) -> Iterator[Fault]:
     """Transcripts without a script and plots without a transcript."""
     for machine in MACHINES:
         for path in sorted(project.examples.glob(f"*/*.{machine}.txt")):
@@ -121,12 +121,13 @@ def _orphans(project: Project, transcripts: dict[str, list[Transcript]]) -> Iter
     named = {
         transcript_path(project, transcript.example, transcript.machine).with_name(figure)
         for found in transcripts.values()
-        for transcript in found
+        for transcript in found or ()
         for output in transcript.outputs
         for figure in output.figures
     }
     for path in sorted(project.examples.glob("*/*.svg")):
-        if path not in named:
+        example = f"{path.parent.name}/{path.name.partition('.')[0]}"
+        if path not in named and transcripts.get(example, ()) is not None:
             yield Fault(project.relative(path), 0, "is a plot that no transcript names; delete it")
 
 

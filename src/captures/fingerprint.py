@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
+from captures.fault import Fault, Faults
 from captures.project import Project
 from captures.script import Script, parse
 
@@ -20,7 +21,8 @@ def fingerprint(project: Project, script: Script) -> str:
     for cell in script.cells:
         _add(digest, f"cell {cell.name} {sorted(cell.tags)}", canonical(cell.source).encode())
     for path in first_party_modules(project, script):
-        _add(digest, project.relative(path), _digest(_text(path)))
+        name = project.relative(path)
+        _add(digest, name, _digest(_code(path, name)))
     for path in script.data:
         _add(digest, project.relative(path), path.read_bytes())
     return f"sha256:{digest.hexdigest()}"
@@ -33,7 +35,7 @@ def tree_fingerprint(paths: Iterable[Path]) -> str:
         files = sorted(root.rglob("*.py")) if root.is_dir() else [root]
         for path in files:
             name = path.relative_to(root.parent).as_posix()
-            _add(digest, name, _digest(_text(path)))
+            _add(digest, name, _digest(_code(path, name)))
     return f"sha256:{digest.hexdigest()}"
 
 
@@ -50,7 +52,7 @@ def first_party_modules(project: Project, script: Script) -> list[Path]:
         root = next(root for root in roots if path.is_relative_to(root))
         parts = path.relative_to(root).with_suffix("").parts
         package = ".".join(parts[:-1])
-        for wanted in _imports(_text(path), package):
+        for wanted in _imports(_code(path, project.relative(path)), package):
             pending += _files(wanted, roots)
     return sorted(found)
 
@@ -65,8 +67,15 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(canonical(text).encode()).digest()
 
 
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
+def _code(path: Path, name: str) -> str:
+    """The text of a module, known to parse; raises ``Faults`` under the file's ``name``."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        parse(text)
+    except SyntaxError as error:
+        message = f"does not parse: {error.msg}"
+        raise Faults([Fault(name, error.lineno or 0, message)]) from None
+    return text
 
 
 def _add(digest: "hashlib._Hash", name: str, content: bytes) -> None:
@@ -206,5 +215,5 @@ def _from_package(package: Path, name: str) -> Iterator[Path]:
 def _loads_lazily(init: Path) -> bool:
     return init.is_file() and any(
         isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
-        for node in parse(_text(init)).body
+        for node in parse(_code(init, init.name)).body
     )

@@ -154,16 +154,16 @@ class _Task:
             return Outcome(name, "not run", faults=(fault,))
         try:
             script = read_script(self.project, name)
+            code = fingerprint(self.project, script)
         except Faults as faults:
             return Outcome(name, "failed", "cannot be read", faults=faults.faults)
         reason = reason_to_skip(script, self.machine)
         if reason:
             return Outcome(name, "skipped", reason)
-        return self._settle(script)
+        return self._settle(script, code)
 
-    def _settle(self, script: Script) -> Outcome:
+    def _settle(self, script: Script, code: str) -> Outcome:
         store = _Memory(self.project, self.machine)
-        code = fingerprint(self.project, script)
         if not (self.force or self.check):
             known = store.recall(script.name, code)
             if known:

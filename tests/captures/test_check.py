@@ -77,6 +77,14 @@ def test_an_edited_comment_or_docstring_does_not(house) -> None:
     assert errors(house) == []
 
 
+def test_a_module_that_does_not_parse_is_one_error(house) -> None:
+    edit(house, "src/gradkernels/gelu.py", "return 2 * x", "return 2 *")
+    assert len(errors(house)) == 1
+    assert errors(house)[0].startswith("src/gradkernels/gelu.py:3: does not parse")
+    (outcome,) = run(house.project, ["a/one"], house.cpu)
+    assert str(outcome.faults[0]) == errors(house)[0]
+
+
 def test_missing_transcripts_weigh_like_stale_ones(house) -> None:
     for machine in ("cpu", "gpu"):
         (house.project.examples / f"a/one.{machine}.txt").unlink()
@@ -93,7 +101,9 @@ def test_a_gpu_example_needs_no_cpu_run(house) -> None:
 
 def test_damage_is_told_of_with_its_line(house) -> None:
     edit(house, "examples/a/one.cpu.txt", "twice: 4", "twice: 5")
-    assert any(e.startswith("examples/a/one.cpu.txt:12: was edited by hand") for e in errors(house))
+    house.write("examples/a/one.cpu.claim.svg", "<svg/>\n")
+    assert errors(house)[0].startswith("examples/a/one.cpu.txt:12: was edited by hand")
+    assert len(errors(house)) == 1, "whether a plot is in it cannot be known"
 
 
 def test_what_nothing_uses_is_named(house) -> None:

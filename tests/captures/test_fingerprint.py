@@ -2,6 +2,7 @@ import hashlib
 
 import pytest
 
+from captures.fault import Faults
 from captures.fingerprint import (
     canonical,
     fingerprint,
@@ -202,6 +203,14 @@ except* ValueError as e: raise e from None
 """
     digest = hashlib.sha256(canonical(source).encode()).hexdigest()
     assert digest == "f37ef5dd7e19a4449943e570f051f123b91bd882b4b2eb2fa10da89802ae0a04"
+
+
+def test_a_module_that_does_not_parse_is_named_with_its_line(house) -> None:
+    house.write("src/kernels/gelu.py", "x = 1\ndef (\n")
+    with pytest.raises(Faults, match=r"^src/kernels/gelu\.py:2: does not parse: "):
+        taken(house)
+    with pytest.raises(Faults, match=r"^kernels/gelu\.py:2: does not parse: "):
+        tree_fingerprint([house.project.src / "kernels"])
 
 
 def test_of_a_tree_sees_code_and_names_but_no_comments(house) -> None:
