@@ -130,11 +130,18 @@ class _Blocks(Preprocessor):
 
     def run(self, lines: list[str]) -> list[str]:
         forms = {form.line: form for form in self.page.read("\n".join(lines))}
+        malformed = {fault.line: fault for fault in self.page.faults}
         uses: Counter[str] = Counter()
         result: list[str] = []
         for number, line in enumerate(lines, self.page.first_line):
-            form = forms.get(number)
-            result += self._block(form, uses) if form else [line]
+            if number in forms:
+                result += self._block(forms[number], uses)
+            elif number in malformed and line.lstrip().startswith(":::"):
+                # No other extension may see it: mkdocstrings would end the build over it.
+                indent = line[: len(line) - len(line.lstrip())]
+                result += indented(["", *_failure([malformed[number]])], indent)
+            else:
+                result.append(line)
         return result
 
     def _block(self, form: Shown, uses: Counter[str]) -> list[str]:

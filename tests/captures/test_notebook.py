@@ -1,0 +1,157 @@
+import json
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from captures.notebook import notebook
+
+KERNEL = """
+BLOCK = 4
+
+
+def gelu(x):
+    return x * BLOCK
+"""
+
+ONE = """
+# %% setup
+import math
+
+from gk.gelu import gelu
+
+x = 1
+
+# %% first
+print("first:", gelu(x))
+
+# %% second
+print("second:", gelu(x) + math.floor(x))
+"""
+
+TWO = """
+# %% setup
+BLOCK = 7
+x = 100
+
+# %% claim
+print("two:", BLOCK)
+"""
+
+PAGE = """
+---
+title: One
+---
+
+# One { #one }
+
+See [other](other.md#there), [top](../index.md), [here](#one) and [out](https://host/x.md).
+
+=== "Tab"
+
+    ::: run a/one#first
+
+Between, [7](capture:a/two#claim).
+
+> quoted
+
+::: run a/two#claim
+
+!!! note "Inside"
+
+    before
+
+    ::: run a/one#second
+
+    after
+
+::: run a/one#first
+
+::: source gk.gelu:gelu
+"""
+
+SAID = {"first": "first: 4", "second": "second: 5", "claim": "two: 7", "setup": ""}
+
+
+@pytest.fixture
+def house(sandbox):
+    sandbox.write("src/gk/__init__.py", "")
+    sandbox.write("src/gk/gelu.py", KERNEL)
+    sandbox.example("a/one", ONE)
+    sandbox.example("a/two", TWO)
+    for name in ("a/one", "a/two"):
+        sandbox.record(name, SAID)
+    sandbox.write("docs/lessons/one.md", PAGE)
+    return sandbox
+
+
+def book(house, **options):
+    return notebook(house.project, house.project.docs / "lessons/one.md", **options)
+
+
+def cells(house, kind: str, **options) -> list[str]:
+    read = nbformat.reads(book(house, **options), as_version=4)
+    return [cell.source for cell in read.cells if cell.cell_type == kind]
+
+
+def test_it_is_valid_and_its_bytes_stay(house) -> None:
+    text = book(house)
+    read = nbformat.reads(text, as_version=4)
+    nbformat.validate(read)
+    assert text == book(house)
+    ids = [cell.id for cell in read.cells]
+    assert len(set(ids)) == len(ids)
+
+
+def test_outputs_are_those_of_the_gpu_where_there_is_one(house) -> None:
+    house.record("a/two", {"setup": "", "claim": "two: 77"}, machine="gpu")
+    house.write("docs/lessons/one.md", "# One\n\n::: run a/two#claim\n")
+    read = nbformat.reads(book(house), as_version=4)
+    outputs = [out.text for cell in read.cells for out in cell.get("outputs", [])]
+    assert outputs == ["two: 77\n"]
+    assert "recorded on **a card**" in read.cells[1].source
+
+
+def test_executed_from_top_to_bottom_it_says_what_it_shows(house, tmp_path) -> None:
+    read = nbformat.reads(book(house), as_version=4)
+    code = [cell for cell in read.cells if cell.cell_type == "code"]
+    script = tmp_path / "book.py"
+    script.write_text("\n\n".join(cell.source for cell in code))
+    command = [sys.executable, "-I", script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "".join(out.text for cell in code for out in cell.outputs)
+    # The second example rebinds x and BLOCK, so what they mean to the first is set up again.
+    assert [cell.source for cell in code].count("x = 1") == 2
+    assert done.stdout.count("second: 5") == 1
+
+
+def test_prose_keeps_its_order_and_needs_no_extension(house) -> None:
+    prose = cells(house, "markdown")
+    assert prose[0].startswith("# One\n\nSee ")
+    assert any(text.startswith("Between, 7.\n\n> quoted") for text in prose)
+    assert "> **Inside**\n>\n> before" in prose
+    assert any(text.startswith("> after") for text in prose)
+    assert not any("capture:" in text or ":::" in text or "{ " in text for text in prose)
+
+
+def test_links_lead_back_to_the_site(house) -> None:
+    (first, *_) = cells(house, "markdown", site_url="https://site.org/b/")
+    assert "(https://site.org/b/lessons/other/#there)" in first
+    assert "(https://site.org/b/)" in first
+    assert "(#one)" in first and "(https://host/x.md)" in first
+
+
+def test_plots_are_in_the_notebook(house) -> None:
+    house.write("examples/a/two.cpu.claim.svg", "<svg>é</svg>\n")
+    figures = {"claim": ["two.cpu.claim.svg"]}
+    house.record("a/two", SAID, figures=figures)
+    content = json.loads(book(house))
+    data = [
+        output["data"]
+        for cell in content["cells"]
+        for output in cell.get("outputs", [])
+        if output["output_type"] == "display_data"
+    ]
+    assert data == [{"image/svg+xml": ["<svg>é</svg>\n"], "text/plain": ["Claim"]}]

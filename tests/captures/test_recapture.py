@@ -1,0 +1,57 @@
+import importlib.util
+import time
+
+from captures.recapture import Recapture
+
+
+def finish(recapture: Recapture) -> None:
+    assert recapture._thread is not None
+    recapture._thread.join(60)
+    assert not recapture._thread.is_alive()
+
+
+def without_torch(monkeypatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+
+def with_torch(monkeypatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+
+
+def test_without_torch_the_pages_say_so(sandbox, monkeypatch) -> None:
+    without_torch(monkeypatch)
+    recapture = Recapture(sandbox.project)
+    recapture.start({"a/one": "code"})
+    assert recapture._thread is None
+    assert "torch is not installed" in recapture.notes["a/one"]
+
+
+def test_a_failed_run_is_told_and_not_tried_again(sandbox, monkeypatch) -> None:
+    with_torch(monkeypatch)
+    recapture = Recapture(sandbox.project)
+    recapture.start({"a/nowhere": "code"})
+    assert "being run again" in recapture.notes["a/nowhere"]
+    finish(recapture)
+    assert "running it failed: " in recapture.notes["a/nowhere"]
+    signal = recapture.signals / "finished"
+    assert "a/nowhere" in signal.read_text()
+    first = recapture._thread
+    recapture.start({"a/nowhere": "code"})
+    assert recapture._thread is first
+    recapture.start({"a/nowhere": "other code"})
+    assert recapture._thread is not first
+    finish(recapture)
+
+
+def test_one_run_at_a_time(sandbox, monkeypatch) -> None:
+    with_torch(monkeypatch)
+    recapture = Recapture(sandbox.project)
+    monkeypatch.setattr(recapture, "_run", lambda names: time.sleep(0.3))
+    recapture.start({"a/one": "code"})
+    first = recapture._thread
+    recapture.start({"a/two": "code"})
+    assert recapture._thread is first
+    finish(recapture)
+    recapture.start({"a/two": "code"})
+    assert recapture._thread is not first
+    finish(recapture)
