@@ -1,0 +1,87 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from gradkernels import _launch
+from gradkernels.rms_norm import rms_norm
+
+
+def reference(x, w):
+    return F.rms_norm(x, w.shape, w, 1e-6)
+
+
+def bounds(x, w, dy):
+    # A sum of n squares, all positive, is good to log₂ n roundings in a tree, so rstd and x̂ are
+    # to k = log₂ n + 8. dx has two terms, w dy and x̂ mean(w dy x̂); the mean is off by k roundings
+    # of the mean of sizes. dw sums over rows, in log₂ rows + (blocks a program) more roundings.
+    k = 8 + w.numel().bit_length()
+    x_hat = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
+    rstd = torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
+    y, h = (w * x_hat).abs(), (w * dy).abs()
+    terms = rstd * (h + x_hat.abs() * (h * x_hat.abs()).mean(-1, keepdim=True))
+    columns = (dy * x_hat).abs().reshape(-1, w.numel()).sum(0).view(w.shape)
+    rows = max(1, x.numel() // max(1, w.numel()))
+    return [(y, k * y), (terms, k * terms), (columns, (k + rows.bit_length() + 4) * columns)]
+
+
+@pytest.mark.parametrize("dw", ["partials", "atomic"])
+def test_agrees_with_fp64(device, agree, arrange, dtype, shape, layout, dy_layout, dw):
+    x = arrange(torch.randn(shape, device=device, dtype=torch.float64).to(dtype), layout)
+    w = torch.randn(2 * shape[-1], device=device, dtype=torch.float64).to(dtype)[::2]
+    dy = arrange(torch.randn(shape, device=device, dtype=torch.float64).to(dtype), dy_layout)
+    op = lambda x, w: rms_norm(x, w, 1e-6, dw)  # noqa: E731
+    agree(op, reference, [x, w], dy, bounds, f"rms_norm/{dw}")
+
+
+@pytest.mark.parametrize("dw", ["partials", "atomic"])
+def test_rows_wider_than_a_block(device, agree, monkeypatch, dw):
+    monkeypatch.setattr(_launch, "MAX_BLOCK", 64)
+    x, w = torch.randn(9, 333, device=device), torch.randn(333, device=device)
+    op = lambda x, w: rms_norm(x, w, 1e-6, dw)  # noqa: E731
+    agree(op, reference, [x, w], torch.randn_like(x), bounds, f"rms_norm/wide-{dw}")
+
+
+@pytest.mark.gpu
+def test_a_row_of_more_than_a_million(device, agree):
+    x, w = torch.randn(3, 2**20 + 1, device=device), torch.randn(2**20 + 1, device=device)
+    agree(reference_op, reference, [x, w], torch.randn_like(x), bounds, "rms_norm/million")
+
+
+def reference_op(x, w):
+    return rms_norm(x, w, 1e-6)
+
+
+def test_a_weight_of_two_dimensions_makes_rows_of_both(device, agree):
+    x, w = torch.randn(4, 3, 5, device=device), torch.randn(3, 5, device=device)
+    exact = lambda x, w: F.rms_norm(x, w.shape, w, 1e-6)  # noqa: E731
+    y = rms_norm(x, w, 1e-6)
+    assert torch.allclose(y.double(), exact(x.double(), w.double()), atol=1e-5)
+    x.requires_grad_(), w.requires_grad_()
+    rms_norm(x, w, 1e-6).sum().backward()
+    assert w.grad.shape == w.shape and x.grad.shape == x.shape
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_eps_left_out_is_torchs(device, dtype):
+    x = torch.full((2, 8), 1e-3, device=device, dtype=dtype)
+    w = torch.ones(8, device=device, dtype=dtype)
+    want = x.double() / (x.double() ** 2 + torch.finfo(dtype).eps).sqrt()
+    assert torch.allclose(rms_norm(x, w).double(), want, rtol=4 * torch.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("asked", ["x", "weight"])
+def test_computes_only_the_gradient_asked_for(device, asked):
+    given = {"x": torch.randn(5, 9, device=device), "weight": torch.randn(9, device=device)}
+    both = {name: t.clone().requires_grad_() for name, t in given.items()}
+    given[asked].requires_grad_()
+    rms_norm(**given).square().sum().backward()
+    rms_norm(**both).square().sum().backward()
+    assert torch.equal(given[asked].grad, both[asked].grad)
+
+
+def test_says_which_argument_is_wrong(device):
+    x, w = torch.randn(4, 8, device=device), torch.ones(7, device=device)
+    with pytest.raises(ValueError, match=r"weight has shape \(7,\) and x \(4, 8\)"):
+        rms_norm(x, w)
+    with pytest.raises(ValueError, match="dw is 'sum'"):
+        rms_norm(x, torch.ones(8, device=device), dw="sum")
