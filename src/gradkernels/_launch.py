@@ -156,7 +156,7 @@ def tile(n: int, elements: int) -> tuple[int, int, int, int]:
 
     Short rows are taken several at a time until they make `elements`; long ones block by block.
     """
-    BLOCK = min(triton.next_power_of_2(n), MAX_BLOCK)
+    BLOCK = min(triton.next_power_of_2(max(1, n)), MAX_BLOCK)
     ROWS = max(1, elements // BLOCK)
     return ROWS, BLOCK, triton.cdiv(n, BLOCK), min(16, max(1, ROWS * BLOCK // 1024))
 
