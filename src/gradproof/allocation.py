@@ -48,9 +48,7 @@ class Poisoned(TorchDispatchMode):
         self.poison = poison
         self.blocks: list[Fenced] = []
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if func in _ALLOCATIONS and _ordinary(result):
             return self._fenced(result)
@@ -88,7 +86,9 @@ def surrounded(tensor: Tensor, guard: float) -> Tensor:
     """The same values in the middle of a buffer of `guard`."""
     if not tensor.is_floating_point():
         return tensor.clone()
-    buffer = torch.full((tensor.numel() + 2 * MARGIN,), guard, dtype=tensor.dtype, device=tensor.device)
+    buffer = torch.full(
+        (tensor.numel() + 2 * MARGIN,), guard, dtype=tensor.dtype, device=tensor.device
+    )
     inside = buffer[MARGIN : MARGIN + tensor.numel()].view(tensor.shape)
     inside.copy_(tensor)
     return inside

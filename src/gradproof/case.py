@@ -45,9 +45,7 @@ class Case:
             if isinstance(x, Tensor) and x.is_complex():
                 raise TypeError(f"inputs[{position}]: complex tensors are not supported")
         if self.reference is not None and not callable(self.reference):
-            raise TypeError(
-                f"reference: expected a callable, got {type(self.reference).__name__}"
-            )
+            raise TypeError(f"reference: expected a callable, got {type(self.reference).__name__}")
 
 
 def with_parameters_as_inputs(case: Case) -> tuple[Case, tuple[str, ...]]:

@@ -131,11 +131,16 @@ def constant_factor(wrong: Wrong) -> tuple[str, str] | None:
 
 
 def _familiar(factor: float, wrong: Wrong) -> str:
-    sizes = {n for x in wrong.subject.inputs if isinstance(x, Tensor) for n in (*x.shape, x.numel())}
+    sizes = {
+        n for x in wrong.subject.inputs if isinstance(x, Tensor) for n in (*x.shape, x.numel())
+    }
     names = {math.log2(math.e): "log₂ e", math.log(2): "ln 2", 2.0: "2", 0.5: "1/2"}
     for n in sizes:
         if n > 2:
-            names |= {float(n): f"{n}, a size of the input", 1 / n: f"1/{n}, {n} a size of the input"}
+            names |= {
+                float(n): f"{n}, a size of the input",
+                1 / n: f"1/{n}, {n} a size of the input",
+            }
             names |= {math.sqrt(n): f"√{n}", 1 / math.sqrt(n): f"1/√{n}"}
     for value, name in names.items():
         if abs(factor / value - 1) < 2e-3:

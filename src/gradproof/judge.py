@@ -42,11 +42,20 @@ class Verdict:
         """One finding for each wrong output or gradient; gradients of a wrong forward say little."""
         where = f"{situation}, " if situation else ""
         found = [
-            Finding("missing-gradient", f"{where}{name} is None; by the truth it is not 0", "", name)
+            Finding(
+                "missing-gradient", f"{where}{name} is None; by the truth it is not 0", "", name
+            )
             for name in self.missing
         ]
         for name, mismatch in self.outputs:
-            found.append(Finding(self._forward_trap(mismatch, situation), f"{where}{name} is {mismatch}", "", name))
+            found.append(
+                Finding(
+                    self._forward_trap(mismatch, situation),
+                    f"{where}{name} is {mismatch}",
+                    "",
+                    name,
+                )
+            )
         return found + [explain(wrong) for wrong in self.gradients]
 
     def _forward_trap(self, mismatch: Mismatch | str, situation: str) -> str:
@@ -81,6 +90,11 @@ def judge(subject: Subject, situation: str = "", gross: float = 0.0) -> Verdict:
         elif (found := compare(g, expected)) and _counts(found, expected.value, gross):
             wrong_gradients.append(Wrong(subject, dy, k, g, expected, found, situation))
     return Verdict(done, dy, tuple(wrong_outputs), tuple(wrong_gradients), tuple(missing))
+
+
+def is_right(subject: Subject) -> bool:
+    """Whether the plain case is right, as far as anything can be said."""
+    return subject.oracle is None or judge(subject).right
 
 
 def _counts(mismatch: Mismatch, truth: Tensor, gross: float) -> bool:

@@ -15,7 +15,10 @@ def layouts(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
     if tensor.ndim >= 2:
         yield "transposed, as .t() leaves it", _stored_by(tensor, _swap_last(tensor.ndim))
     if tensor.ndim >= 3:
-        yield "with dimensions 1 and 2 swapped, as heads are", _stored_by(tensor, _swap_heads(tensor.ndim))
+        yield (
+            "with dimensions 1 and 2 swapped, as heads are",
+            _stored_by(tensor, _swap_heads(tensor.ndim)),
+        )
         yield "stored last dimension first", _stored_by(tensor, list(range(tensor.ndim))[::-1])
     if tensor.ndim >= 1:
         yield "sliced [..., ::2]", _every_second(tensor)
@@ -27,10 +30,19 @@ def expanded(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
     """Layouts with stride 0; they change the values, so compare with their own contiguous copy."""
     if tensor.ndim == 0 or tensor.numel() == 0:
         return
-    yield "expanded from one element, as .sum() leaves it", tensor.flatten()[:1].view([1] * tensor.ndim).expand(tensor.shape)
+    yield (
+        "expanded from one element, as .sum() leaves it",
+        tensor.flatten()[:1].view([1] * tensor.ndim).expand(tensor.shape),
+    )
     if tensor.ndim >= 2:
-        yield "expanded along its rows, as .sum(-1) leaves it", tensor[..., :1].contiguous().expand(tensor.shape)
-        yield "expanded along its columns, as .sum(0) leaves it", tensor[:1].contiguous().expand(tensor.shape)
+        yield (
+            "expanded along its rows, as .sum(-1) leaves it",
+            tensor[..., :1].contiguous().expand(tensor.shape),
+        )
+        yield (
+            "expanded along its columns, as .sum(0) leaves it",
+            tensor[:1].contiguous().expand(tensor.shape),
+        )
 
 
 def _swap_last(ndim: int) -> list[int]:

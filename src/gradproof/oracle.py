@@ -26,16 +26,12 @@ class Oracle(Protocol):
     @property
     def name(self) -> str: ...
 
-    def truth(
-        self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]
-    ) -> Truth: ...
+    def truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth: ...
 
 
 def working_dtype(inputs: Sequence[Any]) -> torch.dtype:
     """The narrowest floating dtype among the inputs: what honest results may be rounded to."""
-    return max(
-        (x.dtype for x in inputs if is_float(x)), key=lambda dtype: torch.finfo(dtype).eps
-    )
+    return max((x.dtype for x in inputs if is_float(x)), key=lambda dtype: torch.finfo(dtype).eps)
 
 
 def longest(inputs: Sequence[Any], outputs: Sequence[Tensor]) -> int:
@@ -62,40 +58,43 @@ class Reference:
 
     def truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
         dtype = working_dtype(inputs)
-        outputs, gradients = self.exact(inputs, wrt, dy)
-        signs = [torch.sign(draw(d.shape, torch.float64, d.device, 7 + i)) for i, d in enumerate(dy)]
-        shuffled = [d.double() * s for d, s in zip(dy, signs, strict=True)]
-        _, terms = self.exact(inputs, wrt, shuffled)
         compute = torch.float32 if dtype in HALF else dtype
-        losses = self._losses(compute, inputs, wrt, dy, (*outputs, *gradients))
-        half = self._losses(dtype, inputs, wrt, dy, (*outputs, *gradients)) if dtype in HALF else losses
+        outputs, gradients = self.exact(inputs, wrt, dy)
+        exact = (*outputs, *gradients)
+        wide = self._like(exact, compute, inputs, wrt, dy)
+        narrow = self._like(exact, dtype, inputs, wrt, dy) if dtype in HALF else wide
+        scales = [max(largest(y), _term_scale(inputs)) for y in outputs]
+        scales += [largest(g) for g in self._with_signs_drawn(inputs, wrt, dy)]
+        dtypes = [dtype] * len(outputs) + [_coarser(inputs[i].dtype, dtype) for i in wrt]
         length = longest(inputs, outputs)
-        scales = [max(largest(y), _term_scale(inputs)) for y in outputs] + [largest(g) for g in terms]
-        dtypes = [dtype] * len(outputs) + [inputs[i].dtype for i in wrt]
-        expected = [
-            allowed(t, _coarser(d, dtype), length, s, e, h)
-            for t, d, s, e, h in zip((*outputs, *gradients), dtypes, scales, losses, half, strict=True)
-        ]
+        expected = []
+        for t, w, n, d, s in zip(exact, wide, narrow, dtypes, scales, strict=True):
+            # Where the formula overflows in this dtype nobody can be asked for a number.
+            possible = torch.where(torch.isfinite(w) & torch.isfinite(n), t, torch.nan)
+            expected.append(allowed(possible, d, length, s, largest(w - t), largest(n - t)))
         return Truth(tuple(expected[: len(outputs)]), tuple(expected[len(outputs) :]))
 
-    def _losses(
+    def _with_signs_drawn(
+        self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]
+    ) -> tuple[Tensor, ...]:
+        signs = [draw(d.shape, torch.float64, d.device, 7 + i).sign() for i, d in enumerate(dy)]
+        drawn = [d.double() * s for d, s in zip(dy, signs, strict=True)]
+        return self.exact(inputs, wrt, drawn)[1]
+
+    def _like(
         self,
+        exact: Sequence[Tensor],
         dtype: torch.dtype,
         inputs: Sequence[Any],
         wrt: Sequence[int],
         dy: Sequence[Tensor],
-        truth: Sequence[Tensor],
-    ) -> list[float]:
-        """How far the formula in `dtype` is from the truth, at its worst finite place."""
-        if dtype == torch.float64:
-            return [0.0] * len(truth)
+    ) -> list[Tensor]:
+        """The formula's results in `dtype`, as fp64; the exact ones where torch has no such form."""
         try:
             outputs, gradients = self.at(dtype, inputs, wrt, dy)
-        except Raised:  # some torch operations have no half-precision form on CPU
-            return [0.0] * len(truth)
-        return [
-            largest(a.double() - b) for a, b in zip((*outputs, *gradients), truth, strict=True)
-        ]
+        except Raised:
+            return list(exact)
+        return [t.double() for t in (*outputs, *gradients)]
 
     def at(
         self, dtype: torch.dtype, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]
@@ -158,9 +157,7 @@ class FiniteDifferences:
             gradients.append(Expected(value, expected.tolerance + slack))
         return Truth((None,) * len(dy), tuple(gradients))
 
-    def _gradient(
-        self, inputs: list[Any], i: int, dy: Sequence[Tensor]
-    ) -> tuple[Tensor, Tensor]:
+    def _gradient(self, inputs: list[Any], i: int, dy: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         x = inputs[i]
         value = torch.full(x.shape, torch.nan, dtype=torch.float64, device=x.device)
         noise = torch.full_like(value, torch.inf)
@@ -172,9 +169,7 @@ class FiniteDifferences:
             noise.view(-1)[k] = abs(fine - coarse)
         return value, noise
 
-    def _slope(
-        self, inputs: list[Any], i: int, k: int, dy: Sequence[Tensor], step: float
-    ) -> float:
+    def _slope(self, inputs: list[Any], i: int, k: int, dy: Sequence[Tensor], step: float) -> float:
         moved = []
         for sign in (1, -1):
             x = inputs[i].clone()
@@ -183,7 +178,9 @@ class FiniteDifferences:
             moved.append(x.view(-1)[k].double())
             moved.append(outputs)
         up, ys, down, zs = moved
-        rise = sum(((y.double() - z.double()) * d).sum() for y, z, d in zip(ys, zs, dy, strict=True))
+        rise = sum(
+            ((y.double() - z.double()) * d).sum() for y, z, d in zip(ys, zs, dy, strict=True)
+        )
         return float(rise / (up - down))
 
 
@@ -196,9 +193,7 @@ def _sample_places(n: int, sample: int) -> list[int]:
     return [0, *sorted(middle.tolist()), n - 1]
 
 
-def _widest_honest_dtype(
-    function: Callable[..., Any], inputs: Sequence[Any]
-) -> torch.dtype | None:
+def _widest_honest_dtype(function: Callable[..., Any], inputs: Sequence[Any]) -> torch.dtype | None:
     """fp64 if the op takes it and resolves a change of 1e-10; else fp32 if the op takes that."""
     for dtype, relative in ((torch.float64, 1e-10), (torch.float32, 1e-4)):
         try:

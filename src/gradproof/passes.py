@@ -11,6 +11,8 @@ from torch import Tensor
 
 from gradproof.tensors import draw, duplicate, is_float
 
+LONGEST_MESSAGE = 140
+
 
 class Raised(Exception):
     """The callable raised; `stage` is "forward" or "backward", `error` what came."""
@@ -25,7 +27,10 @@ class Raised(Exception):
         while cause.__cause__ is not None:
             cause = cause.__cause__
         lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-        return f"{type(cause).__name__}: {lines[-1] if lines else ''}".rstrip(": ")
+        said = lines[-1] if lines else ""
+        if len(said) > LONGEST_MESSAGE:
+            said = said[:LONGEST_MESSAGE].rsplit(" ", 1)[0] + " …"
+        return f"{type(cause).__name__}: {said}".rstrip(": ")
 
     @property
     def refusal(self) -> bool:

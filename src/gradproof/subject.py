@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gradproof.case import Case, op_name, with_parameters_as_inputs
 from gradproof.oracle import FiniteDifferences, Oracle, Reference
-from gradproof.passes import Pass, backward, differentiate, draw_like, forward, leaves
+from gradproof.passes import Pass, Raised, backward, differentiate, draw_like, forward, leaves
 from gradproof.tensors import HALF, describe, is_float, largest
 
 
@@ -88,6 +88,31 @@ class Subject:
     def in_dtype(self, dtype: torch.dtype) -> Subject:
         """Every floating input in `dtype`."""
         return self.at([x.to(dtype) if is_float(x) else x for x in self.inputs])
+
+    @cached_property
+    def trial_devices(self) -> tuple[str, ...]:
+        """Where to ask the reference whether it takes other sizes; empty without a reference.
+
+        First on the meta device, which checks shapes and touches no memory (some of torch's own CPU
+        kernels read out of bounds when sizes disagree); then on the CPU, where a bad index raises
+        instead of killing the device.
+        """
+        if self.reference is None:
+            return ()
+        usable = tuple(d for d in ("meta", "cpu") if self.reference_runs_on(d))
+        return usable or (next(x.device.type for x in self.inputs if isinstance(x, Tensor)),)
+
+    def reference_runs_on(self, device: str) -> bool:
+        assert self.reference is not None
+        inputs = [
+            x.double().to(device) if is_float(x) else x.to(device) if isinstance(x, Tensor) else x
+            for x in self.inputs
+        ]
+        try:
+            forward(self.reference.function, inputs)
+        except (Raised, TypeError):
+            return False
+        return True
 
     @property
     def half(self) -> bool:

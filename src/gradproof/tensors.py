@@ -59,9 +59,7 @@ def largest(tensor: Tensor) -> float:
 
 def converted(inputs: Sequence[Any], dtype: torch.dtype) -> tuple[Any, ...]:
     """Every floating tensor contiguous in `dtype`, everything else as it is."""
-    return tuple(
-        x.detach().to(dtype).contiguous().clone() if is_float(x) else x for x in inputs
-    )
+    return tuple(x.detach().to(dtype).contiguous().clone() if is_float(x) else x for x in inputs)
 
 
 def number(value: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradproof.judge import is_right
 from gradproof.passes import Raised, backward, forward, leaves
 from gradproof.probe import Probe, Remark, Tried
 from gradproof.report import Finding
@@ -60,7 +61,7 @@ def _into_grad(outputs: Sequence[Tensor], dy: Sequence[Tensor]) -> None:
 def _microbatches(subject: Subject) -> Iterator[Remark]:
     """One batch in two unequal parts, against the reference in the same two parts."""
     batch = _batch_axis(subject)
-    if batch is None or batch.size < 2:
+    if batch is None or batch.size < 2 or not is_right(subject):
         return
     cut = batch.size // 2 + batch.size % 2
     spans = [slice(0, cut), slice(cut, batch.size)]

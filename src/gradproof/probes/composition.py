@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,17 +14,28 @@ from gradproof.passes import NoGraph, Raised, backward, differentiate, forward, 
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.subject import Subject, nearly_equal
-from gradproof.tensors import is_float, largest, number, short
+from gradproof.tensors import is_float, largest, listed, number, short
 
 Gradients = Sequence[Tensor | None]
 
 
 def composition(subject: Subject) -> Iterator[Remark]:
-    yield from _judged(subject, "autocast", "wrong-under-autocast", _autocast, coarse=True)
+    refused: dict[str, list[str]] = {}
+    for name, trap, how in WAYS:
+        for remark in _judged(subject, name, trap, how):
+            if isinstance(remark, Refused):
+                refused.setdefault(remark.why, []).append(remark.name)
+            else:
+                yield remark
+    for why, names in refused.items():
+        yield Note(f"{listed(names)} {'is' if len(names) == 1 else 'are'} refused ({why})")
     yield from _mixed(subject)
-    yield from _judged(subject, "checkpoint", "wrong-under-checkpoint", _checkpoint)
-    yield from _judged(subject, "func.vjp", "wrong-under-func", _func)
-    yield from _judged(subject, "vmap", "wrong-under-vmap", _vmap)
+
+
+@dataclass(frozen=True)
+class Refused:
+    name: str
+    why: str
 
 
 def _judged(
@@ -31,16 +43,16 @@ def _judged(
     name: str,
     trap: str,
     how: Callable[[Subject], Gradients],
-    coarse: bool = False,
-) -> Iterator[Remark]:
+) -> Iterator[Remark | Refused]:
     """Works, refuses, or is silently wrong: only the last is a trap."""
+    coarse = name == "autocast"
     try:
         gradients = how(subject)
     except Raised as raised:
-        if raised.stage == "backward" and name == "autocast":
+        if raised.stage == "backward" and coarse:
             yield Finding(trap, f"under {name} the forward runs and the backward raises {raised}")
         else:
-            yield Note(f"{name} is refused ({raised})")
+            yield Refused(name, str(raised))
         return
     except NoGraph:
         yield Finding(trap, f"under {name} the output has no grad_fn")
@@ -50,7 +62,9 @@ def _judged(
         subject.gradient_names, gradients, subject.base.gradients, subject.scales, strict=True
     ):
         if (got is None) != (want is None):
-            yield Finding(trap, f"under {name}, {gradient} is {'None' if got is None else 'not None'}")
+            yield Finding(
+                trap, f"under {name}, {gradient} is {'None' if got is None else 'not None'}"
+            )
             found = True
         elif got is not None and want is not None and not _agrees(got, want, scale, coarse):
             off = number(largest(got.double() - want.double()))
@@ -102,7 +116,9 @@ def _mixed(subject: Subject) -> Iterator[Remark]:
     except NoGraph:
         return
     _, truth = subject.reference.exact(inputs, subject.wrt, _cast(subject.dy, outputs))
-    for i, name, g, t in zip(subject.wrt, subject.gradient_names, done.gradients, truth, strict=True):
+    for i, name, g, t in zip(
+        subject.wrt, subject.gradient_names, done.gradients, truth, strict=True
+    ):
         if g is None:
             continue
         if g.dtype != inputs[i].dtype or largest(g.double() - t) > 0.1 * largest(t):
@@ -163,4 +179,13 @@ def _vmap(subject: Subject) -> Gradients:
     return backward(outputs, wanted, subject.dy)
 
 
-PROBE = Probe("composition", "Does it work, or refuse, under autocast, checkpoint, func, vmap?", composition)
+WAYS: tuple[tuple[str, str, Callable[[Subject], Gradients]], ...] = (
+    ("autocast", "wrong-under-autocast", _autocast),
+    ("checkpoint", "wrong-under-checkpoint", _checkpoint),
+    ("func.vjp", "wrong-under-func", _func),
+    ("vmap", "wrong-under-vmap", _vmap),
+)
+
+PROBE = Probe(
+    "composition", "Does it work, or refuse, under autocast, checkpoint, func, vmap?", composition
+)

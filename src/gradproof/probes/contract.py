@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gradproof.functions import Returned, function_nodes, recorded_backwards
 from gradproof.passes import Pass, Raised, backward, draw_like, forward, leaves
-from gradproof.probe import Note, Probe, Remark, Tried
+from gradproof.probe import Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.subject import Subject, nearly_equal
 from gradproof.tensors import is_float, listed, short
@@ -96,14 +96,18 @@ def _subsets(subject: Subject) -> Iterator[Remark]:
         try:
             done = _with_only(subject, subset)
         except Raised as raised:
-            yield Finding("ignores-needs-input-grad", f"with a gradient for {names} alone: {raised}")
+            yield Finding(
+                "ignores-needs-input-grad", f"with a gradient for {names} alone: {raised}"
+            )
             return
         for i, g in zip(subset, done.gradients, strict=True):
             want = full[i]
             if (g is None) != (want is None) or (
                 g is not None and want is not None and not _same(subject, i, g, want)
             ):
-                said = f"with a gradient for {names} alone, the gradient of {subject.names[i]} differs"
+                said = (
+                    f"with a gradient for {names} alone, the gradient of {subject.names[i]} differs"
+                )
                 beside = "with a gradient for every input it is another one"
                 yield Finding("ignores-needs-input-grad", said, beside)
                 return
@@ -124,4 +128,3 @@ def _same(subject: Subject, i: int, a: Tensor, b: Tensor) -> bool:
 
 
 PROBE = Probe("contract", "Does backward return what autograd asks for?", contract)
-__all__ = ["PROBE", "Note"]

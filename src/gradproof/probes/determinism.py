@@ -48,14 +48,26 @@ def _differences(
         spread = max(largest(v.double() - values[-1].double()) for v in values)
         relative = spread / (largest(values[-1]) or 1.0)
         rest = values[1:]
-        said = f"{situation}{name} varies by {number(spread)}, {number(relative)} of its largest entry"
+        said = (
+            f"{situation}{name} varies by {number(spread)}, {number(relative)} of its largest entry"
+        )
         if _grows(values):
-            yield Finding("accumulates-across-calls", f"{situation}{name} grows by the same amount with each call: {_ladder(values)}", about=name)
+            yield Finding(
+                "accumulates-across-calls",
+                f"{situation}{name} grows by the same amount with each call: {_ladder(values)}",
+                about=name,
+            )
         elif all(same_bits(rest[0], v) for v in rest[1:]):
-            yield Finding("first-call-differs", said, "from the second call on it is the same", name)
+            yield Finding(
+                "first-call-differs", said, "from the second call on it is the same", name
+            )
         else:
             distinct = _distinct(values)
-            yield Finding("not-deterministic", f"{said}, {distinct} different results in {len(values)} runs", about=name)
+            yield Finding(
+                "not-deterministic",
+                f"{said}, {distinct} different results in {len(values)} runs",
+                about=name,
+            )
 
 
 def _grows(values: Sequence[Tensor]) -> bool:

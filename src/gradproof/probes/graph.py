@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gradproof.functions import forwards_called_directly, function_nodes
-from gradproof.judge import Verdict
+from gradproof.judge import is_right
 from gradproof.oracle import Reference
 from gradproof.passes import Raised, backward, forward, leaves
 from gradproof.probe import Note, Probe, Remark, Tried
@@ -107,7 +107,9 @@ def _release(subject: Subject) -> Iterator[Remark]:
     alive = [
         name
         for name, ref in watched.items()
-        if not ref.expired() and name not in (*unsaved, *fixed) and not any(y._is_view() for y in outputs)
+        if not ref.expired()
+        and name not in (*unsaved, *fixed)
+        and not any(y._is_view() for y in outputs)
     ]
     if kept:
         again = _second_backward_is_silent(mine, outputs, subject)
@@ -160,9 +162,7 @@ def _second_call(subject: Subject) -> Iterator[Remark]:
     """Two forwards, then the backward of the first."""
     mine = leaves(subject.inputs, subject.wrt)
     outputs = forward(subject.op, mine)
-    others = [
-        x * 0.5 + 0.25 if i in subject.wrt else x for i, x in enumerate(subject.inputs)
-    ]
+    others = [x * 0.5 + 0.25 if i in subject.wrt else x for i, x in enumerate(subject.inputs)]
     try:
         forward(subject.op, leaves(others, subject.wrt))
     except Raised:
@@ -181,12 +181,15 @@ def _second_call(subject: Subject) -> Iterator[Remark]:
 
 def _double_backward(subject: Subject) -> Iterator[Remark]:
     """Second derivatives are right, or refused; a gradient without a graph is neither."""
+    right = is_right(subject)
     for constant in (True, False):
         kind = "a constant dy" if constant else "a dy that requires a gradient"
         answer = _second_derivatives(subject, subject.op, constant)
         if isinstance(answer, Raised):
             yield Tried(f"double backward with {kind} is refused")
             continue
+        if answer is not None and not right:
+            continue  # the derivative of a wrong gradient is wrong, and no news
         if not isinstance(subject.oracle, Reference):
             if answer is None and constant and function_nodes(subject.base.outputs):
                 yield Note("double backward gives no graph; without a reference that may be right")
@@ -202,19 +205,30 @@ def _double_backward(subject: Subject) -> Iterator[Remark]:
             said = f"with {kind} and create_graph=True the gradients come back without a graph; "
             missing = significant[0]
             amount = number(largest(truth[missing]))
-            yield Finding("double-backward-lost", said + f"the second derivative {missing} is up to {amount}")
+            yield Finding(
+                "double-backward-lost", said + f"the second derivative {missing} is up to {amount}"
+            )
             return
         for name in significant:
             got = answer.get(name, torch.zeros_like(truth[name]))
             scale = largest(truth[name])
-            expected = allowed(truth[name], got.dtype, got.numel() + truth[name].numel() * 64, scale, 1e-4 * scale, scale)
+            expected = allowed(
+                truth[name],
+                got.dtype,
+                got.numel() + truth[name].numel() * 64,
+                scale,
+                1e-4 * scale,
+                scale,
+            )
             if (mismatch := compare(got, expected)) is not None:
                 yield Finding("double-backward-wrong", f"with {kind}, {name} is {mismatch}")
                 return
         yield Tried(f"double backward with {kind} is right")
 
 
-def _second_derivatives(subject: Subject, op: Any, constant: bool) -> dict[str, Tensor] | Raised | None:
+def _second_derivatives(
+    subject: Subject, op: Any, constant: bool
+) -> dict[str, Tensor] | Raised | None:
     """Gradients of Σ u·dx: by input and by dy. None: nothing to differentiate."""
     mine = leaves(subject.inputs, subject.wrt)
     try:
@@ -236,4 +250,3 @@ def _second_derivatives(subject: Subject, op: Any, constant: bool) -> dict[str, 
 
 
 PROBE = Probe("graph", "Is the op one honest node of the graph?", graph)
-__all__ = ["PROBE", "Verdict"]

@@ -48,13 +48,13 @@ def _one(
         except NoGraph:
             continue
         differences = list(_differences(subject, plain, other))
-        if differences:
+        if differences and not _both_right(subject, laid, position, which, other):
             wrong.append(label)
             seen += differences
         else:
             right.append(label)
     yield from _said(name, which is not None, wrong, right, seen, refused)
-    return len(variants)  # noqa: B901 (the count goes back to `yield from`)
+    return len(variants)
 
 
 def _said(
@@ -67,18 +67,24 @@ def _said(
 ) -> Iterator[Remark]:
     if wrong:
         trap = "dy-strides-ignored" if is_dy else "input-strides-ignored"
-        more = f"; also {listed(wrong[1:])}" if wrong[1:] else ""
+        more = f"; also {listed([_brief(label) for label in wrong[1:]])}" if wrong[1:] else ""
         beside = f"with {name} contiguous it is right"
         if right:
-            beside += f", and {listed(right)}"
+            beside += f", and {listed([_brief(label) for label in right])}"
         yield Finding(trap, f"with {name} {wrong[0]}, {seen[0]}{more}", beside, name)
     broken = [(label, raised) for label, raised in refused if is_dy or not raised.refusal]
     if broken:
         label, raised = broken[0]
         trap = "dy-layout-refused" if is_dy else "input-strides-ignored"
-        yield Finding(trap, f"with {name} {label}: {raised}", f"with {name} contiguous it runs", name)
+        yield Finding(
+            trap, f"with {name} {label}: {raised}", f"with {name} contiguous it runs", name
+        )
     elif refused:
         yield Note(f"{name} {refused[0][0]} is refused ({refused[0][1]})")
+
+
+def _brief(label: str) -> str:
+    return label.split(",")[0] if "[" not in label else label
 
 
 def _run(subject: Subject, laid: Tensor, position: int | None, which: int | None) -> Pass:
@@ -89,6 +95,27 @@ def _run(subject: Subject, laid: Tensor, position: int | None, which: int | None
     if which is not None:
         dy[which] = laid
     return subject.run(dy, inputs)
+
+
+def _both_right(
+    subject: Subject, laid: Tensor, position: int | None, which: int | None, other: Pass
+) -> bool:
+    """Whether the truth allows the difference: equal rows or columns can be badly conditioned."""
+    if subject.oracle is None:
+        return False
+    inputs, dy = list(subject.inputs), list(subject.dy)
+    if position is not None:
+        inputs[position] = laid
+    if which is not None:
+        dy[which] = laid
+    truth = subject.oracle.truth(inputs, subject.wrt, dy)
+    pairs = zip((*other.outputs, *other.gradients), (*truth.outputs, *truth.gradients), strict=True)
+    return all(
+        got is None
+        or want is None
+        or (got.shape == want.value.shape and compare(got, want) is None)
+        for got, want in pairs
+    )
 
 
 def _differences(subject: Subject, plain: Pass, other: Pass) -> Iterator[str]:
@@ -108,7 +135,11 @@ def _differences(subject: Subject, plain: Pass, other: Pass) -> Iterator[str]:
             continue
         tolerance = (a.double().abs() * 0 + 1e-3 * (scale or 1e-3)).clamp_min(1e-12)
         mismatch = compare(b, Expected(a.double(), tolerance))
-        yield f"{name} is {mismatch}" if mismatch else f"{name} differs by less than {number(1e-3 * scale)}"
+        yield (
+            f"{name} is {mismatch}"
+            if mismatch
+            else f"{name} differs by less than {number(1e-3 * scale)}"
+        )
 
 
 PROBE = Probe("layouts", "Is the answer the same whatever the strides?", layouts)

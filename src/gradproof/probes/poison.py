@@ -36,7 +36,9 @@ def poison(subject: Subject) -> Iterator[Remark]:
 def _unwritten(subject: Subject, situation: str) -> Iterator[Finding]:
     clean, overruns = _poisoned(subject, 0.0)
     if overruns:
-        yield Finding("writes-past-end", f"{situation}the op overruns {count(overruns, 'buffer')} of its own")
+        yield Finding(
+            "writes-past-end", f"{situation}the op overruns {count(overruns, 'buffer')} of its own"
+        )
     with_nan, _ = _poisoned(subject, torch.nan)
     with_number, _ = _poisoned(subject, POISON)
     for name, zero, nan, high in _results(subject, clean, with_nan, with_number):

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from gradproof.judge import judge
 from gradproof.oracle import Reference
 from gradproof.passes import NoGraph, Raised, draw_like
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
-from gradproof.sizing import Axis, accepts, axes, resized
+from gradproof.sizing import accepts, axes, resized
 from gradproof.subject import Subject, output_name
 from gradproof.tensors import HALF, is_float, largest, number, short
 
@@ -70,13 +69,23 @@ def _losses(subject: Subject) -> list[Loss]:
     names = [output_name(i, len(outputs)) for i in range(len(outputs))]
     got = (*base.outputs, *base.gradients)
     for name, value, truth, theirs in zip(
-        (*names, *subject.gradient_names), got, (*outputs, *gradients), (*wide[0], *wide[1]), strict=True
+        (*names, *subject.gradient_names),
+        got,
+        (*outputs, *gradients),
+        (*wide[0], *wide[1]),
+        strict=True,
     ):
         if value is None or value.shape != truth.shape:
             continue
         unit = torch.finfo(value.dtype).eps * largest(truth)
         if unit > 0:
-            losses.append(Loss(name, largest_or_inf(value.double() - truth) / unit, largest(theirs - truth) / unit))
+            losses.append(
+                Loss(
+                    name,
+                    largest_or_inf(value.double() - truth) / unit,
+                    largest(theirs - truth) / unit,
+                )
+            )
     return losses
 
 
@@ -106,7 +115,11 @@ def _accumulators(subject: Subject) -> Iterator[Remark]:
                 ladder.setdefault(loss.name, []).append((length, loss))
         for name, steps in ladder.items():
             (short_, first), (long, last) = steps[0], max(steps, key=lambda s: s[1].error)
-            if long > short_ and last.error > COARSE + 8 * last.torch and last.error > GROWTH * first.error:
+            if (
+                long > short_
+                and last.error > COARSE + 8 * last.torch
+                and last.error > GROWTH * first.error
+            ):
                 dtype = short(next(x.dtype for x in subject.inputs if is_float(x)))
                 said = ", ".join(f"{number(s.error)} at {n}" for n, s in steps)
                 yield Finding(
@@ -141,7 +154,9 @@ def _statistics(subject: Subject, before: list[Loss]) -> Iterator[Remark]:
             continue
         for loss in after:
             limit = COARSE if half else 5e-3 / torch.finfo(torch.float32).eps
-            if loss.error <= limit + 8 * loss.torch or loss.error <= GROWTH * plain.get(loss.name, 0):
+            if loss.error <= limit + 8 * loss.torch or loss.error <= GROWTH * plain.get(
+                loss.name, 0
+            ):
                 continue
             name = subject.names[i]
             trap = "half-precision-statistics" if half else "cancellation"
@@ -181,7 +196,12 @@ def _small_entries(subject: Subject) -> Iterator[Remark]:
             if of and n > 0.02 * of and bool((g[lost] == 0).any()):
                 said = f"with {subject.names[i]} times 4 in {short(x.dtype)}, {n} of {of} entries of {name} are lost"
                 biggest = number(largest(t[lost]))
-                yield Finding("small-gradients-lost", f"{said}, the largest of them {biggest}", "the same formula in torch in the same dtype keeps them", name)
+                yield Finding(
+                    "small-gradients-lost",
+                    f"{said}, the largest of them {biggest}",
+                    "the same formula in torch in the same dtype keeps them",
+                    name,
+                )
                 return
 
 

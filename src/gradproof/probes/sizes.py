@@ -62,7 +62,9 @@ def sizes(subject: Subject) -> Iterator[Remark]:
     if refusals:
         yield Note(refusals[0])
     labels = [axis.label(subject) for axis in found]
-    yield Tried(f"{listed(labels)}: empty, one, odd, across block edges, large" if labels else "one")
+    yield Tried(
+        f"{listed(labels)}: empty, one, odd, across block edges, large" if labels else "one"
+    )
 
 
 def _names(subject: Subject, changed: Mapping[Axis, int]) -> str:
@@ -96,7 +98,7 @@ def _plans(found: Sequence[Axis]) -> Iterator[dict[Axis, int]]:
     for axis in last_first:
         yield from ({axis: size} for size in SMALL if size != axis.size)
     if len(found) > 1:
-        yield from ({axis: size for axis in found} for size in EQUAL)
+        yield from (dict.fromkeys(found, size) for size in EQUAL)
     for group in (LARGE, HUGE):
         for axis in last_first:
             yield from ({axis: size} for size in group if size != axis.size)
@@ -128,7 +130,9 @@ def _trouble(subject: Subject) -> Raised | tuple[str, tuple[str, ...]]:
     return said[0], verdict.wrong_names
 
 
-def _diagnosed(subject: Subject, found: Sequence[Axis], trials: Sequence[Trial]) -> Iterator[Finding]:
+def _diagnosed(
+    subject: Subject, found: Sequence[Axis], trials: Sequence[Trial]
+) -> Iterator[Finding]:
     proper = [t for t in trials if not t.empty]
     bad = [t for t in trials if t.empty and t.trouble]
     if bad and any(not t.trouble for t in proper):
@@ -180,7 +184,9 @@ def _two_axes(
         ("equal", lambda a, b: a == b),
         ("held by equal powers of two", lambda a, b: _power_of_two(a) == _power_of_two(b)),
     ]
-    for (i, a), (j, b) in ((p, q) for p in enumerate(found) for q in enumerate(found) if p[0] < q[0]):
+    for (i, a), (j, b) in (
+        (p, q) for p in enumerate(found) for q in enumerate(found) if p[0] < q[0]
+    ):
         for words, same in questions:
             where_wrong = {same(t.sizes[i], t.sizes[j]) for t in wrong}
             where_right = {same(t.sizes[i], t.sizes[j]) for t in right}
@@ -199,7 +205,11 @@ def _power_of_two(n: int) -> int:
 
 def _sizes(values: Sequence[int]) -> str:
     few = [str(v) for v in values[:6]]
-    return listed(few) if len(values) <= 6 else f"{', '.join(few)} and {count(len(values) - 6, 'more size')}"
+    return (
+        listed(few)
+        if len(values) <= 6
+        else f"{', '.join(few)} and {count(len(values) - 6, 'more size')}"
+    )
 
 
 PROBE = Probe("sizes", "Is the op right at every size?", sizes)

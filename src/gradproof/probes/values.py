@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from gradproof.judge import Verdict, judge, narrowed
 from gradproof.passes import NoGraph, Raised
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.subject import Subject
-from gradproof.tensors import HALF, is_float, listed, short
+from gradproof.tensors import is_float, listed, short
 
 GROSS = 0.02  # of the largest entry: on extreme inputs only gross errors are held against an op
 
@@ -180,10 +181,7 @@ def _a_row(x: Tensor) -> Tensor:
 
 
 def _renamed(finding: Any, trap: str) -> Any:
-    from dataclasses import replace
-
     return replace(finding, trap=trap)
 
 
 PROBE = Probe("values", "Are outputs and gradients right?", values)
-__all__ = ["HALF", "PROBE"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -47,12 +48,17 @@ def writes(subject: Subject) -> Iterator[Remark]:
             break
     for a, b in zip(outputs_before, outputs, strict=True):
         if not same_bits(a, b):
-            yield Finding("saved-overwritten", f"the output is changed by the backward, by up to {_change(a, b)}")
+            yield Finding(
+                "saved-overwritten",
+                f"the output is changed by the backward, by up to {_change(a, b)}",
+            )
             break
     yield Tried("inputs, outputs, dy and saved tensors keep their bits")
 
 
-def _changed(trap: str, before: dict[str, Tensor], now: dict[str, Tensor], when: str) -> Iterator[Finding]:
+def _changed(
+    trap: str, before: dict[str, Tensor], now: dict[str, Tensor], when: str
+) -> Iterator[Finding]:
     for name, tensor in now.items():
         if not same_bits(before[name], tensor):
             places = int((before[name] != tensor).sum())
@@ -68,16 +74,18 @@ def _change(a: Tensor, b: Tensor) -> str:
 
 def _with_sibling(subject: Subject, finding: Finding) -> Finding:
     """What the damage does: y + z, where z is another leaf whose gradient is dy itself."""
-    from dataclasses import replace
-
     mine = leaves(subject.inputs, subject.wrt)
     y = forward(subject.op, mine)[0]
     z = torch.zeros_like(y).requires_grad_()
     dy = duplicate(subject.dy[0])
     for total in (y + z, z + y):
-        _, dz = torch.autograd.grad(total, (mine[subject.wrt[0]], z), dy.clone(), retain_graph=True, allow_unused=True)
+        _, dz = torch.autograd.grad(
+            total, (mine[subject.wrt[0]], z), dy.clone(), retain_graph=True, allow_unused=True
+        )
         if dz is not None and not nearly_equal(dz, dy, largest(dy), 1):
-            return replace(finding, beside=f"in y + z, dz should be dy and is off by {_change(dz, dy)}")
+            return replace(
+                finding, beside=f"in y + z, dz should be dy and is off by {_change(dz, dy)}"
+            )
     return finding
 
 

@@ -1,0 +1,67 @@
+"""once_differentiable guards the second derivative only where dy itself requires a gradient."""
+
+# %% broken
+import torch
+import torch.nn.functional as F
+import triton
+import triton.language as tl
+
+from gradproof import peers, prove
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@triton.jit
+def silu_backward_kernel(x_ptr, dy_ptr, dx_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+    dy = tl.load(dy_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
+    s = tl.sigmoid(x)
+    tl.store(dx_ptr + offsets, dy * s * (1 + x * (1 - s)), mask=mask)
+
+
+class Broken(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x = x.contiguous()
+        ctx.save_for_backward(x)
+        return F.silu(x)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        dy = dy.contiguous()
+        (x,) = ctx.saved_tensors
+        dx = torch.empty_like(x)
+        silu_backward_kernel[(triton.cdiv(x.numel(), 64),)](x, dy, dx, x.numel(), BLOCK=64)
+        return dx
+
+
+# %% wrong
+x = torch.linspace(-2, 2, 12, device=device).requires_grad_()
+for op in (Broken.apply, F.silu):
+    (dx,) = torch.autograd.grad(op(x).sum(), x, create_graph=True)
+    penalty = dx.square().sum()
+    print(f"the gradient penalty has a graph: {penalty.requires_grad}")
+
+# %% proof
+report = prove(Broken.apply, (x,), reference=F.silu)
+print(report)
+
+
+# %% mended
+class Mended(Broken):
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():  # create_graph=True
+            raise RuntimeError("SiLU is differentiable once; use torch.nn.functional.silu")
+        return Broken.backward(ctx, dy)
+
+
+mended = prove(Mended.apply, (x,), reference=F.silu)
+print(mended.summary)
+
+# %% peers
+print(f"gradcheck: {peers.gradcheck(Broken.apply, (x,))}")
+print(f"opcheck: {peers.opcheck(Broken.apply, (x,))}")
