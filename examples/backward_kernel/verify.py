@@ -26,7 +26,7 @@ for dtype in (torch.float16, torch.bfloat16, torch.float32):
     print(f"{dtype}: within {allowed:.1e}: {(error <= allowed).all().item()}")
 
 # %% torch
-for n in (0, 1, 1023, 1024, 1025, 2**16 + 1):
+for n in (0, 1, 1023, 1024, 1025, 4095, 4096, 4097, 2**16 + 1):
     x = torch.randn(n, device=device)
     dy = torch.randn(n, device=device)
     same = torch.allclose(
