@@ -7,6 +7,7 @@ a strict build; every such fault of every page is reported in one go.
 
 import logging
 import re
+from html import unescape
 from xml.etree.ElementTree import Element
 
 from markdown import Markdown
@@ -57,6 +58,31 @@ class FormulasTreeprocessor(Treeprocessor):
         if page is None:
             raise ValueError(message)
         log.warning("docs/%s:%d: %s", page.src_uri, line_of(tex, page.content_string), message)
+
+
+def in_html(html: str) -> str:
+    """``html`` with MathML in the place of ``$…$`` and ``$$…$$``, code left alone.
+
+    For what other programs rendered, which hand TeX over to a script. Raises ``LatexError``.
+    """
+    converter = LatexToMathML(fancy_error=False)
+
+    def mathml(found: re.Match) -> str:
+        tex = found["display"] or found["inline"]
+        if tex is None:
+            return found[0]
+        return converter.convert_with_local_state(
+            unescape(tex), displaystyle=bool(found["display"])
+        )
+
+    return TEX_OR_MARKUP.sub(mathml, html)
+
+
+TEX_OR_MARKUP = re.compile(
+    r"<(?P<verbatim>pre|code|style|svg)\b.*?</(?P=verbatim)>|<[^>]*>"
+    r"|\$\$(?P<display>[^$<]+)\$\$|\$(?P<inline>[^\s$<](?:[^$<]*[^\s$<])?)\$",
+    re.DOTALL,
+)
 
 
 def page_of(md: Markdown):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import markdown
 import pytest
 
-from formulas import line_of
+from formulas import in_html, line_of
 
 ARITHMATEX = {"pymdownx.arithmatex": {"generic": True}}
 
@@ -64,3 +64,15 @@ def test_outside_mkdocs_a_bad_formula_raises():
 )
 def test_the_line_is_that_of_the_formula(text, line):
     assert line_of("x", text) == line
+
+
+def test_formulas_in_html_that_another_program_rendered():
+    html = in_html("<p>If $x &lt; 1$ then\n$$\n\\frac{1}{2}\n$$</p><pre>cost: $5 or $6</pre>")
+    assert "<mi>x</mi><mo>&lt;</mo><mn>1</mn>" in html
+    assert '<math display="block"><mfrac>' in html
+    assert "<pre>cost: $5 or $6</pre>" in html
+
+
+@pytest.mark.parametrize("html", ["<p>$5 and $ 6</p>", "<code>$x$</code>", '<a title="$x$">y</a>'])
+def test_a_dollar_that_is_no_formula_stays(html):
+    assert in_html(html) == html

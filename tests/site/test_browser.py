@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 LESSONS = [f"lessons/{path.stem}/" for path in sorted((DOCS / "lessons").glob("*.md"))]
 REFERENCE = [f"reference/{path.stem}/" for path in sorted((DOCS / "reference").glob("*.md"))]
-OTHERS = ["", "404.html", "runs/", *REFERENCE]
+NOTEBOOK = "notebooks/graph-node/"  # one is made like another
+OTHERS = ["", "404.html", "runs/", NOTEBOOK, *REFERENCE]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -57,7 +58,7 @@ def runs_without_output(page: Page) -> list[str]:
 
 def test_a_reader_copies_code_and_never_output(visit):
     page = visit("lessons/graph-node/").page
-    code = page.locator(".run-code").first
+    code = page.locator(".run-code:visible").first
     code.scroll_into_view_if_needed()
     code.locator(".md-code__nav button, button.md-clipboard").first.click()
     copied = page.evaluate("navigator.clipboard.readText()")
@@ -85,3 +86,22 @@ def test_what_scrolls_sideways_on_a_phone_can_be_reached_by_keyboard(visit):
         "pre > code, .md-typeset__scrollwrap, div.arithmatex",
     )
     assert unreachable == []
+
+
+def test_brackets_grow_with_what_they_hold(visit):
+    """As they do with the maths font, and not with a text font in its place."""
+    page = visit("lessons/graph-node/").page
+    plain, tall = page.evaluate(
+        """async () => {
+            await document.fonts.load('16px "STIX Two Math"');
+            const box = document.createElement("p");
+            const inside = "<mfrac><mfrac><mi>x</mi><mn>2</mn></mfrac><mn>2</mn></mfrac>";
+            box.innerHTML = `<math display="block"><mo>(</mo></math>
+                <math display="block"><mrow><mo>(</mo>${inside}<mo>)</mo></mrow></math>`;
+            document.querySelector("article").append(box);
+            return [...box.querySelectorAll("math")].map(
+                (one) => one.querySelector("mo").getBoundingClientRect().height);
+        }"""
+    )
+    assert page.evaluate("[...document.fonts].map((font) => font.status)") == ["loaded"]
+    assert tall > 1.8 * plain

@@ -1,6 +1,6 @@
 // What Material leaves out of reach of a keyboard or a screen reader.
 
-const SCROLLING = ".md-typeset__scrollwrap, div.arithmatex, .highlight pre > code";
+const SCROLLING = ".md-typeset__scrollwrap, div.arithmatex, pre, pre > code, .jp-OutputArea-output";
 
 // A box that scrolls sideways takes focus, and only while it does scroll.
 function reachScrolling() {
