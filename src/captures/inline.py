@@ -1,24 +1,26 @@
 """What of the first-party modules an example needs, and only that.
 
 The names that its cells use are followed through `from module import name` to the top-level
-statements that bind them, and on to the names that those use. Whatever would make one file mean
-something else than the modules did (two things of one name, a name that a cell binds anew, an
-import that hides what it brings) is a fault.
+statements that bind them, and on to the names that those use. Where two modules, or a module and
+a cell, call different things alike, the module's is renamed; a module that is used as an object
+becomes one. What would still mean something else in one file is a fault.
 """
 
 import ast
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from captures.definitions import Definition, Module, parse_module, read_module
 from captures.fault import Fault, Faults
 from captures.project import Project
+from captures.rename import rename
 from captures.script import Cell, Script
 
 # What a reader may be asked to install: torch and triton, and what plots are drawn with.
 ALLOWED = ("matplotlib", "numpy", "torch", "triton")
+LIMIT = 100  # columns
 
 
 @dataclass(frozen=True, order=True)
@@ -59,11 +61,19 @@ def inline(project: Project, script: Script, cells: Sequence[Cell]) -> Inlined:
     """The parts of one file that does what `cells` do; raises `Faults`."""
     inliner = _Inliner(project, script)
     codes = inliner.add_cells(cells)
-    modules = inliner.modules()
-    inliner.require_distinct_names(cells)
+    inliner.take_effects()
+    modules = inliner.written(cells)
     if inliner.faults:
         raise Faults(inliner.faults)
     return Inlined(tuple(sorted(inliner.imports)), modules, tuple(codes))
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """Where a name comes from: a definition of a module, or the module itself (no name)."""
+
+    path: Path
+    name: str = ""
 
 
 @dataclass
@@ -73,95 +83,34 @@ class _Inliner:
     imports: set[Import] = field(default_factory=set)
     faults: list[Fault] = field(default_factory=list)
     taken: dict[Path, dict[int, Definition]] = field(default_factory=dict)  # by first line
+    objects: dict[Path, set[str]] = field(default_factory=dict)  # modules used as objects
+    asked: dict[_Origin, str] = field(default_factory=dict)  # by the cells, under this name
     line: int = 0  # of the import in the script that is being followed
 
     def fault(self, message: str) -> None:
         self.faults.append(Fault(self.project.relative(self.script.path), self.line, message))
 
-    # --- cells ---
+    # --- what is needed ---
 
     def add_cells(self, cells: Sequence[Cell]) -> list[str]:
+        """Follow the imports that the cells use; returns the cells without any imports."""
         parsed = [parse_module(self.script.path, cell.source) for cell in cells]
-        used = {name for each in parsed for d in each.definitions for name in d.uses}
+        statements = [definition for each in parsed for definition in each.definitions]
         for cell, each in zip(cells, parsed, strict=True):
             for definition in each.definitions:
                 self.line = cell.first_line + definition.node.lineno - 1
                 if not definition.is_import:
-                    self._require_no_hidden_import(definition)
+                    self._require_no_hidden_import(self.script.path, definition)
                     continue
                 for name in definition.names:
-                    if name in used or name == "annotations":
-                        self._follow(definition.node, name, self.script.path)
+                    users = [user for user in statements if name in user.uses]
+                    if users or name == "annotations":
+                        origin = self._follow(self.script.path, definition, name, users)
+                        if origin and self.asked.setdefault(origin, name) != name:
+                            self.fault(f"`{name}` is also imported as `{self.asked[origin]}`")
         return [_without_imports(each) for each in parsed]
 
-    def require_distinct_names(self, cells: Sequence[Cell]) -> None:
-        """Faults for every name that one file would give to two things."""
-        owners: dict[str, str] = {}
-        for path in self.taken:
-            origin = self.project.relative(path)
-            for definition in self.taken[path].values():
-                for name in definition.names:
-                    place = f"{origin}:{definition.first}"
-                    other = owners.setdefault(name, place)
-                    if not other.startswith(f"{origin}:"):
-                        self.fault(f"`{name}` is defined in {other} and {place}; rename one")
-        for each in self.imports:
-            other = owners.setdefault(each.bound, each.target)
-            if other != each.target:
-                self.fault(f"`{each.bound}` is both {other} and {each.target}; rename one")
-        self._require_untouched(cells)
-
-    def _require_untouched(self, cells: Sequence[Cell]) -> None:
-        """A cell may not bind a name that the definitions it stands after still read."""
-        read = {
-            name: f"{self.project.relative(path)}:{definition.first}"
-            for path, taken in self.taken.items()
-            for definition in taken.values()
-            for name in definition.uses
-        }
-        for cell in cells:
-            for definition in parse_module(self.script.path, cell.source).definitions:
-                if definition.is_import:
-                    continue
-                self.line = cell.first_line + definition.node.lineno - 1
-                for name in definition.names:
-                    if name in read:
-                        self.fault(f"binds `{name}` anew, which {read[name]} reads; rename it here")
-
-    # --- modules ---
-
-    def modules(self) -> tuple[tuple[str, tuple[Definition, ...]], ...]:
-        self._take_effects()
-        return tuple(
-            (
-                self.project.relative(path),
-                tuple(self.taken[path][line] for line in sorted(self.taken[path])),
-            )
-            for path in self._order()
-        )
-
-    def _order(self) -> list[Path]:
-        """Each module after those that it imports from, as Python executes them."""
-        order: dict[Path, None] = {}
-        open_: set[Path] = set()
-
-        def visit(path: Path) -> None:
-            if path in open_:
-                return
-            open_.add(path)
-            for definition in self._module(path).definitions:
-                if isinstance(definition.node, ast.ImportFrom):
-                    target = self._find(_absolute(definition.node, self._dotted(path)))
-                    if target is not None:
-                        visit(target)
-            if path in self.taken:
-                order[path] = None
-
-        for path in self.taken:
-            visit(path)
-        return list(order)
-
-    def _take_effects(self) -> None:
+    def take_effects(self) -> None:
         """Statements that change what is taken: `TABLE.update(…)`, `f.x = …`, `@register`."""
         size = -1
         while size != (size := sum(map(len, self.taken.values()))):
@@ -171,21 +120,47 @@ class _Inliner:
                     if definition.first not in self.taken[path] and names & _changed(definition):
                         self._take(path, definition)
 
-    def _follow(self, node: ast.stmt, bound: str, path: Path) -> None:
-        """Make available what `bound` stands for after the import `node` in the file `path`."""
-        alias = next(a for a in _aliases(node) if (a.asname or a.name.partition(".")[0]) == bound)
-        if isinstance(node, ast.Import):
-            self._add_import(Import(alias.name, "", bound), path)
-            return
-        assert isinstance(node, ast.ImportFrom)
-        module = _absolute(node, self._dotted(path))
-        target = self._find(module)
-        if target is None:
-            self._add_import(Import(module, alias.name, bound), path)
-        elif bound != alias.name:
-            self.fault(f"`{alias.name} as {bound}` cannot be written out; import `{alias.name}`")
-        else:
-            self._need(target, bound, module)
+    def _follow(
+        self, path: Path, node: Definition, bound: str, users: Sequence[Definition]
+    ) -> _Origin | None:
+        """Take what an import in the file `path` binds; None for another package's."""
+        origin = self._origin(path, node, bound)
+        if isinstance(origin, Import):
+            self._add_import(origin, path)
+            return None
+        if origin is None:
+            return None
+        if not origin.name:
+            self._take_object(origin.path, users, bound)
+            return origin
+        for definition in self._module(origin.path).by_name[origin.name]:
+            if not definition.is_import:
+                self._take(origin.path, definition)
+        return origin
+
+    def _origin(self, path: Path, node: Definition, bound: str) -> _Origin | Import | None:
+        """What `bound` stands for after the import `node`, through any number of re-exports."""
+        seen: set[tuple[Path, str]] = set()
+        while True:
+            statement = node.node
+            alias = next(a for a in _aliases(statement) if _bound(a) == bound)
+            if isinstance(statement, ast.Import):
+                return Import(alias.name, "", bound)
+            assert isinstance(statement, ast.ImportFrom)
+            module = _absolute(statement, self._package(path))
+            target = self._find(module)
+            if target is None:
+                return Import(module, alias.name, bound)
+            found = self._module(target).by_name.get(alias.name)
+            if found is None or (target, alias.name) in seen or target == path:
+                inner = self._find(f"{module}.{alias.name}")
+                if inner is None:
+                    self.fault(f"`{module}` defines no `{alias.name}`, so it cannot be written out")
+                return _Origin(inner) if inner else None
+            if not all(definition.is_import for definition in found):
+                return _Origin(target, alias.name)
+            seen.add((target, alias.name))
+            path, node, bound = target, found[-1], alias.name
 
     def _add_import(self, wanted: Import, path: Path) -> None:
         if self._find(wanted.package) is not None:
@@ -198,34 +173,157 @@ class _Inliner:
         else:
             self.imports.add(wanted)
 
-    def _need(self, path: Path, name: str, module: str) -> None:
-        definitions = self._module(path).by_name.get(name, ())
-        if not definitions:
-            is_module = self._find(f"{module}.{name}") is not None
-            reason = f"`{module}` defines no `{name}`"
-            if is_module:
-                reason = f"`{module}.{name}` is a module; write `from {module}.{name} import …`"
-            self.fault(f"{reason}, so it cannot be written out")
-        for definition in definitions:
-            if definition.is_import:
-                self._follow(definition.node, name, path)
-            else:
-                self._take(path, definition)
-
     def _take(self, path: Path, definition: Definition) -> None:
         taken = self.taken.setdefault(path, {})
         if definition.first in taken:
             return
         taken[definition.first] = definition
-        self._require_no_hidden_import(definition)
+        self._require_no_hidden_import(path, definition)
         module = self._module(path)
         for name in sorted(definition.uses.intersection(module.by_name)):
-            self._need(path, name, self._dotted(path))
+            for other in module.by_name[name]:
+                if other.is_import:
+                    self._follow(path, other, name, [definition])
+                else:
+                    self._take(path, other)
         for future in module.by_name.get("annotations", ()):
             if isinstance(future.node, ast.ImportFrom) and future.node.module == "__future__":
                 self.imports.add(Import("__future__", "annotations", "annotations"))
 
-    def _require_no_hidden_import(self, definition: Definition) -> None:
+    def _take_object(self, path: Path, users: Sequence[Definition], name: str) -> None:
+        """Take of a module what is used as `module.name`, or all if it is handed around."""
+        module = self._module(path)
+        defined = {d: n for n, ds in module.by_name.items() for d in ds if not d.is_import}
+        wanted: set[str] = set()
+        for user in users:
+            attributes = _attributes(user.node, name)
+            wanted |= set(defined.values()) if attributes is None else attributes
+        for attribute in sorted(wanted):
+            if attribute not in module.by_name:
+                where = self.project.relative(path)
+                self.fault(f"`{name}.{attribute}` is not defined in {where}")
+        self.objects.setdefault(path, set()).update(wanted)
+        self.taken.setdefault(path, {})
+        self.imports.add(Import("types", "SimpleNamespace", "SimpleNamespace"))
+        for attribute in sorted(wanted.intersection(module.by_name)):
+            for definition in module.by_name[attribute]:
+                if definition.is_import:
+                    self._follow(path, definition, attribute, [])
+                else:
+                    self._take(path, definition)
+
+    # --- how it is written ---
+
+    def written(self, cells: Sequence[Cell]) -> tuple[tuple[str, tuple[Definition, ...]], ...]:
+        """The definitions of each module, renamed where two things would have one name."""
+        names = self._names(cells)
+        modules = []
+        for path in self._order():
+            taken = [self.taken[path][line] for line in sorted(self.taken[path])]
+            definitions = [self._renamed(path, definition, names) for definition in taken]
+            if path in self.objects:
+                definitions.append(self._object(path, names))
+            if definitions:
+                modules.append((self.project.relative(path), tuple(definitions)))
+        return tuple(modules)
+
+    def _names(self, cells: Sequence[Cell]) -> dict[_Origin, str]:
+        """The name of everything in the one file: its own, or one with its module's before it."""
+        self._require_imports_apart(cells)
+        names = dict(self.asked)
+        used = {each.bound for each in self.imports} | set(names.values()) | _bound_by(cells)
+        for path in self._order():
+            wanted = [name for d in self.taken[path].values() for name in d.names]
+            for name in dict.fromkeys([*wanted, *([""] if path in self.objects else [])]):
+                origin = _Origin(path, name)
+                if origin not in names:
+                    plain = name or _stem(path)
+                    names[origin] = plain if plain not in used else _prefixed(_stem(path), name)
+                    if names[origin] in used:
+                        self.fault(f"`{names[origin]}` would be two things; rename `{plain}`")
+                    used.add(names[origin])
+        return names
+
+    def _require_imports_apart(self, cells: Sequence[Cell]) -> None:
+        owners: dict[str, str] = {}
+        for each in self.imports:
+            other = owners.setdefault(each.bound, each.target)
+            if other != each.target:
+                self.fault(f"`{each.bound}` is both {other} and {each.target}; rename one")
+        read = {n for taken in self.taken.values() for d in taken.values() for n in d.uses}
+        asked = set(self.asked.values())
+        for cell in cells:
+            for definition in parse_module(self.script.path, cell.source).definitions:
+                if definition.is_import:
+                    continue
+                self.line = cell.first_line + definition.node.lineno - 1
+                for name in definition.names:
+                    if name in read and (name in owners or name in asked):
+                        self.fault(f"binds `{name}` anew, which imported code reads; rename it")
+
+    def _renamed(self, path: Path, definition: Definition, names: dict[_Origin, str]) -> Definition:
+        visible = {name: names[_Origin(path, name)] for name in definition.names}
+        module = self._module(path)
+        for name in definition.uses.intersection(module.by_name):
+            visible[name] = self._visible(path, module, name, names)
+        if all(old == new for old, new in visible.items()):
+            return definition
+        return replace(
+            definition,
+            text=rename(definition.text, visible),
+            names=tuple(visible[name] for name in definition.names),
+            uses=frozenset(visible.get(name, name) for name in definition.uses),
+        )
+
+    def _visible(self, path: Path, module: Module, name: str, names: dict[_Origin, str]) -> str:
+        """What a name that a module reads is called in the one file."""
+        definition = module.by_name[name][-1]
+        if not definition.is_import:
+            return names[_Origin(path, name)]
+        origin = self._origin(path, definition, name)
+        return names.get(origin, name) if isinstance(origin, _Origin) else name
+
+    def _object(self, path: Path, names: dict[_Origin, str]) -> Definition:
+        """A module that is used as an object, as an object."""
+        module = self._module(path)
+        members = {
+            name: self._visible(path, module, name, names)
+            for name in sorted(self.objects[path].intersection(module.by_name))
+        }
+        name = names[_Origin(path)]
+        fields = ", ".join(f"{key}={value}" for key, value in members.items())
+        text = f"{name} = SimpleNamespace({fields})"
+        if len(text) > LIMIT:
+            lines = "".join(f"    {key}={value},\n" for key, value in members.items())
+            text = f"{name} = SimpleNamespace(\n{lines})"
+        end = len(module.text) + 1
+        return Definition(ast.Pass(), (name,), frozenset(members.values()), end, end, text)
+
+    def _order(self) -> list[Path]:
+        """Each module after those that it imports from, as Python executes them."""
+        order: dict[Path, None] = {}
+        begun: set[Path] = set()
+
+        def visit(path: Path) -> None:
+            if path in begun:
+                return
+            begun.add(path)
+            for definition in self._module(path).definitions:
+                if isinstance(definition.node, ast.ImportFrom):
+                    module = _absolute(definition.node, self._package(path))
+                    names = ["", *(f".{alias.name}" for alias in definition.node.names)]
+                    for target in filter(None, (self._find(module + name) for name in names)):
+                        visit(target)
+            if path in self.taken:
+                order[path] = None
+
+        for path in self.taken:
+            visit(path)
+        return list(order)
+
+    # --- files ---
+
+    def _require_no_hidden_import(self, path: Path, definition: Definition) -> None:
         node = definition.node
         if "import" not in definition.text:
             return
@@ -238,8 +336,8 @@ class _Inliner:
                     modules = [child.module or "."]
                 if child.__dict__.get("level") or any(map(self._find, modules)):
                     self.fault(
-                        f"`{ast.unparse(child)}` stands inside another statement, so it cannot "
-                        "be written out; move it to the top level"
+                        f"`{ast.unparse(child)}` in {self.project.relative(path)} stands inside "
+                        "another statement, so it cannot be written out; move it to the top level"
                     )
 
     def _module(self, path: Path) -> Module:
@@ -253,22 +351,61 @@ class _Inliner:
 
     def _find(self, module: str) -> Path | None:
         """The file of a first-party module, None for any other."""
-        for root in self._roots():
-            path = root.joinpath(*module.split("."))
-            for candidate in (path.with_suffix(".py"), path / "__init__.py"):
-                if candidate.is_file() and candidate != self.script.path:
-                    return candidate
-        return None
+        return _find(self.script.path, self.project.src, module)
 
-    def _dotted(self, path: Path) -> str:
+    def _package(self, path: Path) -> str:
         """The package against which the imports of a file are relative."""
-        for root in self._roots():
+        for root in (self.script.path.parent, self.project.src):
             if path.is_relative_to(root):
                 return ".".join(path.relative_to(root).parts[:-1])
         return ""
 
-    def _roots(self) -> tuple[Path, Path]:
-        return self.script.path.parent, self.project.src
+
+def _find(script: Path, src: Path, module: str) -> Path | None:
+    for root in (script.parent, src):
+        path = root.joinpath(*module.split("."))
+        for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+            if candidate.is_file() and candidate != script:
+                return candidate
+    return None
+
+
+def _stem(path: Path) -> str:
+    return (path.parent.name if path.stem == "__init__" else path.stem).strip("_")
+
+
+def _prefixed(stem: str, name: str) -> str:
+    if not name:
+        return f"{stem}_module"
+    private = "_" if name.startswith("_") else ""
+    prefix = stem.upper() if name.isupper() else stem
+    return f"{private}{prefix}_{name.lstrip('_')}"
+
+
+def _bound_by(cells: Sequence[Cell]) -> set[str]:
+    return {
+        name
+        for cell in cells
+        for definition in parse_module(Path(), cell.source).definitions
+        if not definition.is_import
+        for name in definition.names
+    }
+
+
+def _attributes(node: ast.AST, name: str) -> set[str] | None:
+    """The attributes that are read from the object called `name`; None if it is used otherwise."""
+    found: set[str] = set()
+    parents = {id(n.value): n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+    for child in ast.walk(node):
+        if isinstance(child, ast.Name) and child.id == name:
+            if id(child) not in parents:
+                return None
+            found.add(parents[id(child)])
+    return found
+
+
+def _bound(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]
 
 
 def _aliases(node: ast.stmt) -> Iterator[ast.alias]:

@@ -12,11 +12,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from captures.definitions import Definition
-from captures.inline import Import, Inlined, inline
+from captures.inline import LIMIT, Import, Inlined, inline
 from captures.project import Project
 from captures.script import Cell, Script
-
-LIMIT = 100  # columns
 
 
 def standalone(project: Project, script: Script) -> str:
