@@ -126,7 +126,8 @@ def _globals_of(table: symtable.SymbolTable) -> set[str]:
     found = {
         symbol.get_name()
         for symbol in table.get_symbols()
-        if symbol.is_referenced() and (is_module or symbol.is_global())
+        if (symbol.is_referenced() and (is_module or symbol.is_global()))
+        or symbol.is_declared_global()
     }
     return found.union(*map(_globals_of, table.get_children()))
 

@@ -267,7 +267,7 @@ def silu(x):
         "from gk import one, two\n\nprint(one.gelu(6), two.silu(6))\n",
         "from gk import one, two\n\nprint([m.BLOCK for m in (one, two)], two.silu(6))\n",
         "from gk.two import silu as gelu\n\nBLOCK = 1\n_half = 2\nprint(gelu(6), BLOCK, _half)\n",
-        "from gk.two import BLOCK, _half\nfrom gk.one import gelu\n\nprint(BLOCK, _half(9), gelu(6))",
+        "from gk.two import BLOCK, _half\nfrom gk.one import gelu\n\nprint(_half(9), gelu(BLOCK))",
         "from gk.two import silu\n\nCOUNT = 5\nprint(silu(6), COUNT)\n",
     ],
 )
