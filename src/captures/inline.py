@@ -86,6 +86,9 @@ class _Inliner:
     objects: dict[Path, set[str]] = field(default_factory=dict)  # modules used as objects
     asked: dict[_Origin, str] = field(default_factory=dict)  # by the cells, under this name
     line: int = 0  # of the import in the script that is being followed
+    found: dict[str, Path | None] = field(default_factory=dict)  # files by dotted name
+    origins: dict[tuple[Path, int, str], "_Origin | Import | None"] = field(default_factory=dict)
+    packages: dict[Path, str] = field(default_factory=dict)
 
     def fault(self, message: str) -> None:
         self.faults.append(Fault(self.project.relative(self.script.path), self.line, message))
@@ -140,6 +143,14 @@ class _Inliner:
 
     def _origin(self, path: Path, node: Definition, bound: str) -> _Origin | Import | None:
         """What `bound` stands for after the import `node`, through any number of re-exports."""
+        key = (path, node.first, bound)
+        if path == self.script.path:  # where lines are counted from each cell
+            return self._find_origin(path, node, bound)
+        if key not in self.origins:
+            self.origins[key] = self._find_origin(path, node, bound)
+        return self.origins[key]
+
+    def _find_origin(self, path: Path, node: Definition, bound: str) -> _Origin | Import | None:
         seen: set[tuple[Path, str]] = set()
         while True:
             statement = node.node
@@ -351,23 +362,21 @@ class _Inliner:
 
     def _find(self, module: str) -> Path | None:
         """The file of a first-party module, None for any other."""
-        return _find(self.script.path, self.project.src, module)
+        if module not in self.found:
+            roots = (self.script.path.parent, self.project.src)
+            paths = [root.joinpath(*module.split(".")) for root in roots]
+            candidates = [f for p in paths for f in (p.with_suffix(".py"), p / "__init__.py")]
+            files = (f for f in candidates if f != self.script.path and f.is_file())
+            self.found[module] = next(files, None)
+        return self.found[module]
 
     def _package(self, path: Path) -> str:
         """The package against which the imports of a file are relative."""
-        for root in (self.script.path.parent, self.project.src):
-            if path.is_relative_to(root):
-                return ".".join(path.relative_to(root).parts[:-1])
-        return ""
-
-
-def _find(script: Path, src: Path, module: str) -> Path | None:
-    for root in (script.parent, src):
-        path = root.joinpath(*module.split("."))
-        for candidate in (path.with_suffix(".py"), path / "__init__.py"):
-            if candidate.is_file() and candidate != script:
-                return candidate
-    return None
+        if path not in self.packages:
+            roots = (self.script.path.parent, self.project.src)
+            root = next(root for root in roots if path.is_relative_to(root))
+            self.packages[path] = ".".join(path.relative_to(root).parts[:-1])
+        return self.packages[path]
 
 
 def _stem(path: Path) -> str:

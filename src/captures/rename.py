@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -18,7 +19,12 @@ def rename(text: str, names: Mapping[str, str]) -> str:
 
     Parameters, local variables, attributes and keywords of the same name are other things.
     """
-    names = {old: new for old, new in names.items() if old != new}
+    return _rename(text, tuple(sorted((old, new) for old, new in names.items() if old != new)))
+
+
+@lru_cache(maxsize=4096)  # one build writes the same definitions into many files
+def _rename(text: str, changes: tuple[tuple[str, str], ...]) -> str:
+    names = dict(changes)
     if not names or not re.search("|".join(rf"\b{re.escape(name)}\b" for name in names), text):
         return text
     lines = [line.encode() for line in text.split("\n")]
