@@ -19,6 +19,10 @@ def on_page_content(html: str, *, page: Any, **_: Any) -> str:
         return html
     page.toc = get_toc([])
     try:
-        return in_html(re.sub(r"<script\b.*?</script>", "", html, flags=re.DOTALL))
+        return in_html(re.sub(r"<script\b.*?</script>", _unless_foreign, html, flags=re.DOTALL))
     except LatexError as error:
         raise PluginError(f"{page.file.src_uri}: a formula cannot be read: {error}") from None
+
+
+def _unless_foreign(script: re.Match[str]) -> str:
+    return "" if re.search(r"MathJax|https?://|src=", script[0]) else script[0]
