@@ -48,9 +48,16 @@ def forward_kernel(
 
 @triton.jit(do_not_specialize=["steps"])
 def backward_kernel(
-    dy_ptr, x_ptr, saved_ptr, dx_ptr, n, steps,
-    SPECIAL: tl.constexpr, SAVE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    dy_ptr,
+    x_ptr,
+    saved_ptr,
+    dx_ptr,
+    n,
+    steps,
+    SPECIAL: tl.constexpr,
+    SAVE: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
     dy = tl.load(dy_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
@@ -94,7 +101,10 @@ UNITS = {
 
 def picoseconds(steps, special, save):
     """Forward and backward together, for each element."""
-    call = lambda: run(x, dy, steps, special, save)  # noqa: E731
+
+    def call():
+        run(x, dy, steps, special, save)
+
     return do_bench(call, warmup=10, rep=60, return_mode="median") * 1e9 / x.numel()
 
 
@@ -102,7 +112,8 @@ points = {unit: [] for unit in UNITS}
 print(f"{'unit':<8} {'operations':>10} {'save ps':>9} {'recompute ps':>13}")
 for unit, (special, operations, steps) in UNITS.items():
     for count in steps:
-        save, recompute = picoseconds(count, special, True), picoseconds(count, special, False)
+        save = picoseconds(count, special, save=True)
+        recompute = picoseconds(count, special, save=False)
         points[unit].append((count * operations, save, recompute))
         print(f"{unit:<8} {count * operations:>10} {save:>9.3f} {recompute:>13.3f}")
 
