@@ -61,7 +61,6 @@ def inline(project: Project, script: Script, cells: Sequence[Cell]) -> Inlined:
     """The parts of one file that does what `cells` do; raises `Faults`."""
     inliner = _Inliner(project, script)
     codes = inliner.add_cells(cells)
-    inliner.take_effects()
     modules = inliner.written(cells)
     if inliner.faults:
         raise Faults(inliner.faults)
@@ -76,6 +75,35 @@ class _Origin:
     name: str = ""
 
 
+@dataclass(frozen=True)
+class _Ask:
+    """A name that cells import and use."""
+
+    node: Definition
+    name: str
+    users: tuple[Definition, ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Where following the same names led before, while the modules read stay the same."""
+
+    imports: frozenset[Import]
+    taken: dict[Path, dict[int, Definition]]
+    objects: dict[Path, set[str]]
+    asked: dict[_Origin, str]
+    order: list[Path]
+    read: dict[Path, Module]
+    written: dict[frozenset, tuple[tuple[str, tuple[Definition, ...]], ...]] = field(
+        default_factory=dict
+    )
+
+
+# A build writes out the same modules for every cell of every example that imports them.
+_KEPT: dict[tuple, _Kept] = {}
+
+
 @dataclass
 class _Inliner:
     project: Project
@@ -86,6 +114,9 @@ class _Inliner:
     objects: dict[Path, set[str]] = field(default_factory=dict)  # modules used as objects
     asked: dict[_Origin, str] = field(default_factory=dict)  # by the cells, under this name
     line: int = 0  # of the import in the script that is being followed
+    key: tuple = ()
+    order: list[Path] = field(default_factory=list)
+    read: set[Path] = field(default_factory=set)
     found: dict[str, Path | None] = field(default_factory=dict)  # files by dotted name
     origins: dict[tuple[Path, int, str], "_Origin | Import | None"] = field(default_factory=dict)
     packages: dict[Path, str] = field(default_factory=dict)
@@ -99,6 +130,7 @@ class _Inliner:
         """Follow the imports that the cells use; returns the cells without any imports."""
         parsed = [parse_module(self.script.path, cell.source) for cell in cells]
         statements = [definition for each in parsed for definition in each.definitions]
+        asks: list[_Ask] = []
         for cell, each in zip(cells, parsed, strict=True):
             for definition in each.definitions:
                 self.line = cell.first_line + definition.node.lineno - 1
@@ -108,12 +140,57 @@ class _Inliner:
                 for name in definition.names:
                     users = [user for user in statements if name in user.uses]
                     if users or name == "annotations":
-                        origin = self._follow(self.script.path, definition, name, users)
-                        if origin and self.asked.setdefault(origin, name) != name:
-                            self.fault(f"`{name}` is also imported as `{self.asked[origin]}`")
+                        asks.append(_Ask(definition, name, tuple(users), self.line))
+        self._take_asked(asks)
         return [_without_imports(each) for each in parsed]
 
-    def take_effects(self) -> None:
+    def _take_asked(self, asks: Sequence[_Ask]) -> None:
+        """Follow what is asked for, or recall where it led when another example asked for it."""
+        own = [ask for ask in asks if self._is_own(ask)]
+        for ask in asks:
+            if ask not in own:
+                self.line = ask.line
+                self._follow(self.script.path, ask.node, ask.name, ask.users)
+        self.key = (self.project.root, self.script.path.parent, *sorted(map(self._key, own)))
+        kept = _KEPT.get(self.key)
+        if kept is not None and all(read_module(path) is m for path, m in kept.read.items()):
+            self.imports |= kept.imports
+            self.taken, self.objects = kept.taken, kept.objects
+            self.asked, self.order = kept.asked, kept.order
+            return
+        others, self.imports = self.imports, set()
+        for ask in own:
+            self.line = ask.line
+            origin = self._follow(self.script.path, ask.node, ask.name, ask.users)
+            if origin and self.asked.setdefault(origin, ask.name) != ask.name:
+                self.fault(f"`{ask.name}` is also imported as `{self.asked[origin]}`")
+        self._take_effects()
+        self.order = self._order()
+        if not self.faults:
+            read = {path: self._module(path) for path in self.read}
+            _KEPT[self.key] = _Kept(
+                frozenset(self.imports), self.taken, self.objects, self.asked, self.order, read
+            )
+        self.imports |= others
+
+    def _is_own(self, ask: _Ask) -> bool:
+        statement = ask.node.node
+        if not isinstance(statement, ast.ImportFrom):
+            return False
+        return self._find(_absolute(statement, self._package(self.script.path))) is not None
+
+    def _key(self, ask: _Ask) -> tuple[str, str, str]:
+        """What following a name depends on: its import, and what is read from a module."""
+        statement = ask.node.node
+        assert isinstance(statement, ast.ImportFrom)
+        name = next(alias.name for alias in statement.names if _bound(alias) == ask.name)
+        wanted = ""
+        if self._find(f"{statement.module}.{name}") is not None:
+            read = [_attributes(user.node, ask.name) for user in ask.users]
+            wanted = "all" if None in read else str(sorted(set().union(*filter(None, read))))
+        return f"{statement.level} {statement.module} {name}", ask.name, wanted
+
+    def _take_effects(self) -> None:
         """Statements that change what is taken: `TABLE.update(…)`, `f.x = …`, `@register`."""
         size = -1
         while size != (size := sum(map(len, self.taken.values()))):
@@ -228,8 +305,16 @@ class _Inliner:
     def written(self, cells: Sequence[Cell]) -> tuple[tuple[str, tuple[Definition, ...]], ...]:
         """The definitions of each module, renamed where two things would have one name."""
         names = self._names(cells)
+        kept = _KEPT.get(self.key)
+        written = kept.written if kept is not None and not self.faults else {}
+        outcome = frozenset(names.items())
+        if outcome not in written:
+            written[outcome] = self._write(names)
+        return written[outcome]
+
+    def _write(self, names: dict[_Origin, str]) -> tuple[tuple[str, tuple[Definition, ...]], ...]:
         modules = []
-        for path in self._order():
+        for path in self.order:
             taken = [self.taken[path][line] for line in sorted(self.taken[path])]
             definitions = [self._renamed(path, definition, names) for definition in taken]
             if path in self.objects:
@@ -242,8 +327,9 @@ class _Inliner:
         """The name of everything in the one file: its own, or one with its module's before it."""
         self._require_imports_apart(cells)
         names = dict(self.asked)
-        used = {each.bound for each in self.imports} | set(names.values()) | _bound_by(cells)
-        for path in self._order():
+        used = {each.bound for each in self.imports} | set(names.values())
+        used |= _bound_by(self.script.path, cells)
+        for path in self.order:
             wanted = [name for d in self.taken[path].values() for name in d.names]
             for name in dict.fromkeys([*wanted, *([""] if path in self.objects else [])]):
                 origin = _Origin(path, name)
@@ -352,6 +438,7 @@ class _Inliner:
                     )
 
     def _module(self, path: Path) -> Module:
+        self.read.add(path)
         try:
             return read_module(path)
         except SyntaxError as error:
@@ -391,11 +478,11 @@ def _prefixed(stem: str, name: str) -> str:
     return f"{private}{prefix}_{name.lstrip('_')}"
 
 
-def _bound_by(cells: Sequence[Cell]) -> set[str]:
+def _bound_by(script: Path, cells: Sequence[Cell]) -> set[str]:
     return {
         name
         for cell in cells
-        for definition in parse_module(Path(), cell.source).definitions
+        for definition in parse_module(script, cell.source).definitions
         if not definition.is_import
         for name in definition.names
     }

@@ -13,6 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import BasePlugin
 from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.toc import get_toc
 
 from captures.blocks import RUNS_PAGE, Site, relative
 from captures.expand import expand, lesson_paths
@@ -90,6 +91,11 @@ class CapturesPlugin(BasePlugin):
             return markdown  # or a lesson with faults, which are reported
         shown = dict.fromkeys(form.target for form in read_page(self.project, path)[0] if form.cell)
         return markdown + "\n\n" + downloads(f"docs/{page.file.src_uri}", path.stem, list(shown))
+
+    def on_page_content(self, html: str, *, page: Any, config: MkDocsConfig, files: Files) -> str:
+        if page.file.src_uri.startswith("notebooks/"):
+            page.toc = get_toc([])  # mkdocs-jupyter lists headings under ids that they do not have
+        return html
 
     def on_env(self, env: Any, *, config: MkDocsConfig, files: Files) -> None:
         """Every page is rendered and none is written yet: report all that is wrong at once."""

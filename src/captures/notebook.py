@@ -5,6 +5,7 @@ So a cell comes after all cells that stand before it in its example, and definit
 repeated where another example has bound one of their names in between.
 """
 
+import base64
 import hashlib
 import json
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
-from captures.blocks import alt_text, provenance
+from captures.blocks import alt_text, provenance, svg_size
 from captures.definitions import Definition, parse_module
 from captures.expand import expand_page, tidy
 from captures.forms import Shown
@@ -161,12 +162,15 @@ def _stream(text: str) -> dict[str, Any]:
 
 
 def _plots(cell: str, figures: list[Path]) -> Iterator[dict[str, Any]]:
+    """Plots as images of their own: an SVG put into the page would bring its styles along."""
     for index, path in enumerate(figures, 1):
+        svg = path.read_text(encoding="utf-8")
+        width, height = svg_size(svg)
+        alt = alt_text(cell, index, len(figures))
+        source = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+        image = f'<img alt="{alt}" width="{width}" height="{height}" src="{source}">'
         yield {
-            "data": {
-                "image/svg+xml": _lines(path.read_text(encoding="utf-8")),
-                "text/plain": [alt_text(cell, index, len(figures))],
-            },
+            "data": {"text/html": [image], "text/plain": [alt]},
             "metadata": {},
             "output_type": "display_data",
         }
@@ -180,7 +184,7 @@ def _words(code: str) -> set[str]:
     return set(re.findall(r"\w+", code))
 
 
-_LINK = re.compile(r"(?P<before>\]\(<?)(?P<href>(?![a-z+]+:|#|/)[^)\s>]+)")
+_LINK = re.compile(r"(?P<before>\]\(<?)(?P<href>(?![a-z+]+:|/)[^)\s>]+)")
 
 
 def _with_absolute_links(markdown: str, page: str, site_url: str) -> str:
@@ -189,7 +193,7 @@ def _with_absolute_links(markdown: str, page: str, site_url: str) -> str:
 
     def absolute(link: re.Match[str]) -> str:
         path, mark, fragment = link["href"].partition("#")
-        target = urljoin(f"/{page}", path).lstrip("/")
+        target = urljoin(f"/{page}", path or page.rpartition("/")[2]).lstrip("/")
         target = re.sub(r"(^|/)(?:index|README)\.md$", r"\1", target)
         target = re.sub(r"\.md$", "/", target)
         return link["before"] + urljoin(site_url, target) + mark + fragment

@@ -1,4 +1,6 @@
+import base64
 import json
+import re
 import subprocess
 import sys
 
@@ -71,6 +73,8 @@ Between, [7](capture:a/two#claim).
 ::: source gk.gelu:gelu
 """
 
+SVG = '<svg width="72pt" height="36pt">é</svg>\n'
+
 SAID = {"first": "first: 4", "second": "second: 5", "claim": "two: 7", "setup": ""}
 
 
@@ -140,11 +144,11 @@ def test_links_lead_back_to_the_site(house) -> None:
     (first, *_) = cells(house, "markdown", site_url="https://site.org/b/")
     assert "(https://site.org/b/lessons/other/#there)" in first
     assert "(https://site.org/b/)" in first
-    assert "(#one)" in first and "(https://host/x.md)" in first
+    assert "(https://site.org/b/lessons/one/#one)" in first and "(https://host/x.md)" in first
 
 
 def test_plots_are_in_the_notebook(house) -> None:
-    house.write("examples/a/two.cpu.claim.svg", "<svg>é</svg>\n")
+    house.write("examples/a/two.cpu.claim.svg", SVG)
     figures = {"claim": ["two.cpu.claim.svg"]}
     house.record("a/two", SAID, figures=figures)
     content = json.loads(book(house))
@@ -154,4 +158,8 @@ def test_plots_are_in_the_notebook(house) -> None:
         for output in cell.get("outputs", [])
         if output["output_type"] == "display_data"
     ]
-    assert data == [{"image/svg+xml": ["<svg>é</svg>\n"], "text/plain": ["Claim"]}]
+    ((image,),) = (each["text/html"] for each in data)
+    assert re.match(
+        r'<img alt="Claim" width="96" height="48" src="data:image/svg\+xml;base64,', image
+    )
+    assert base64.b64decode(image.split("base64,")[1][:-2]).decode() == SVG
