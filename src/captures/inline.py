@@ -432,10 +432,12 @@ class _Inliner:
                 if isinstance(child, ast.ImportFrom):
                     modules = [child.module or "."]
                 if child.__dict__.get("level") or any(map(self._find, modules)):
-                    self.fault(
-                        f"`{ast.unparse(child)}` in {self.project.relative(path)} stands inside "
-                        "another statement, so it cannot be written out; move it to the top level"
+                    line = self.line if path == self.script.path else child.lineno
+                    message = (
+                        f"`{ast.unparse(child)}` stands inside another statement, so it cannot "
+                        "be written out; move it to the top level"
                     )
+                    self.faults.append(Fault(self.project.relative(path), line, message))
 
     def _module(self, path: Path) -> Module:
         self.read.add(path)
