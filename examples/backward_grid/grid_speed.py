@@ -10,7 +10,6 @@ from triton.testing import do_bench
 from gradkernels.scaled_silu import scaled_silu
 
 torch.manual_seed(0)
-BLOCK_SIZE = 4096
 
 
 @triton.jit
@@ -48,24 +47,28 @@ def persistent_kernel(dy_ptr, x_ptr, w_ptr, dx_ptr, partials_ptr, n, BLOCK: tl.c
 
 
 # %% launchers
-def one_atomic_cell(dy, x, w):
+def one_atomic_cell(dy, x, w, block=4096):
     dx, dw = torch.empty_like(x), torch.zeros((), device=x.device)
-    blocks = triton.cdiv(x.numel(), BLOCK_SIZE)
-    atomic_kernel[(blocks,)](dy, x, w, dx, dw, x.numel(), BLOCK=BLOCK_SIZE, num_warps=8)
+    blocks = triton.cdiv(x.numel(), block)
+    atomic_kernel[(blocks,)](dy, x, w, dx, dw, x.numel(), BLOCK=block, num_warps=block // 512)
     return dx, dw
 
 
-def a_partial_per_block(dy, x, w):
-    blocks = triton.cdiv(x.numel(), BLOCK_SIZE)
+def a_partial_per_block(dy, x, w, block=4096):
+    blocks = triton.cdiv(x.numel(), block)
     dx, partials = torch.empty_like(x), torch.empty(blocks, device=x.device)
-    partials_kernel[(blocks,)](dy, x, w, dx, partials, x.numel(), BLOCK=BLOCK_SIZE, num_warps=8)
+    partials_kernel[(blocks,)](
+        dy, x, w, dx, partials, x.numel(), BLOCK=block, num_warps=block // 512
+    )
     return dx, partials.sum()
 
 
-def a_partial_per_program(dy, x, w):
+def a_partial_per_program(dy, x, w, block=4096):
     programs = 4 * torch.cuda.get_device_properties(x.device).multi_processor_count
     dx, partials = torch.empty_like(x), torch.empty(programs, device=x.device)
-    persistent_kernel[(programs,)](dy, x, w, dx, partials, x.numel(), BLOCK=BLOCK_SIZE, num_warps=8)
+    persistent_kernel[(programs,)](
+        dy, x, w, dx, partials, x.numel(), BLOCK=block, num_warps=block // 512
+    )
     return dx, partials.sum()
 
 
@@ -98,6 +101,10 @@ def gbps(call):
 print(f"add: {gbps(lambda: torch.add(x, dy, out=dx)):.0f} GB/s")
 for grid in GRIDS:
     print(f"{grid.__name__}: {gbps(lambda grid=grid: grid(dy, x, w)):.0f} GB/s")
+
+# %% smaller-blocks tags=["measured"]
+for grid in GRIDS:
+    print(f"{grid.__name__}: {gbps(lambda grid=grid: grid(dy, x, w, block=1024)):.0f} GB/s")
 
 # %% library tags=["measured"]
 x.requires_grad_()
