@@ -1,7 +1,6 @@
 """A hook of MkDocs: notebook pages as quiet as the others.
 
-nbconvert leaves formulas and diagrams to scripts of other hosts, and its table of contents names
-headings by addresses that they do not have.
+nbconvert leaves formulas and diagrams to scripts of other hosts.
 """
 
 import re
@@ -9,7 +8,6 @@ from typing import Any
 
 from math_core import LatexError
 from mkdocs.exceptions import PluginError
-from mkdocs.structure.toc import get_toc
 
 from formulas import in_html
 
@@ -17,7 +15,6 @@ from formulas import in_html
 def on_page_content(html: str, *, page: Any, **_: Any) -> str:
     if not page.file.src_uri.endswith(".ipynb"):
         return html
-    page.toc = get_toc([])
     try:
         return in_html(re.sub(r"<script\b.*?</script>", _unless_foreign, html, flags=re.DOTALL))
     except LatexError as error:
