@@ -31,9 +31,9 @@ def column_sum(partials: Tensor, dtype: torch.dtype) -> Tensor:
     """The sum of the rows of `partials`, in `dtype`."""
     programs, n = partials.shape
     total = torch.empty(n, dtype=dtype, device=partials.device)
-    BLOCK_N = 32
+    BLOCK_N = min(8, triton.next_power_of_2(max(1, n)))
     with on_device_of(partials):
         column_sum_kernel[(triton.cdiv(n, BLOCK_N),)](
-            partials, total, programs, n, BLOCK_P=128, BLOCK_N=BLOCK_N
+            partials, total, programs, n, BLOCK_P=2048 // BLOCK_N, BLOCK_N=BLOCK_N
         )
     return total

@@ -12,8 +12,10 @@ from torch import Tensor
 # Kernels are bound to the GPU or to the interpreter when their module is imported, so this is too.
 INTERPRETED: bool = triton.knobs.runtime.interpret
 
-# The widest row that one program holds in registers, in elements.
+# What one program holds of a row: in elements where it only passes through registers, in bytes
+# where it waits in shared memory beside sums that stay in registers.
 MAX_BLOCK = 16384
+MAX_TILE_BYTES = 16384
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -25,6 +27,13 @@ def widen(x):
         return x
     else:  # noqa: RET505 (Triton compiles both sides of an if without else)
         return x.to(tl.float32)
+
+
+@triton.jit
+def load_tile(ptr, row, col, stride, rows, n):
+    """Rows `row` (a column vector) and columns `col` of a matrix, widened; 0 outside it."""
+    mask = (row < rows) & (col < n)
+    return widen(tl.load(ptr + row.to(tl.int64) * stride + col, mask=mask, other=0.0))
 
 
 def check_tensors(op: str, **tensors: Tensor | None) -> None:
@@ -151,14 +160,33 @@ def as_rows(x: Tensor, n: int) -> Tensor:
     return rows.resolve_neg() if rows.stride(1) == 1 or n <= 1 else rows.contiguous()
 
 
-def tile(n: int, elements: int) -> tuple[int, int, int, int]:
-    """How one program covers rows of `n`: rows at a time, block, blocks a row, warps.
+def tile(n: int) -> tuple[int, int, int, int]:
+    """How one program covers rows of `n`: ROWS at a time, BLOCK wide, in BLOCKS steps, by warps.
 
-    Short rows are taken several at a time until they make `elements`; long ones block by block.
+    Sixteen elements a thread keep enough loads in flight and leave room for several programs.
     """
     BLOCK = min(triton.next_power_of_2(max(1, n)), MAX_BLOCK)
-    ROWS = max(1, elements // BLOCK)
-    return ROWS, BLOCK, triton.cdiv(n, BLOCK), min(16, max(1, ROWS * BLOCK // 1024))
+    ROWS = max(1, 2048 // BLOCK)
+    return ROWS, BLOCK, triton.cdiv(n, BLOCK), min(16, max(1, ROWS * BLOCK // 512))
+
+
+def persistent_tile(x: Tensor, n: int) -> tuple[int, int, int, int, int, int]:
+    """How persistent programs that also sum columns cover rows of `n`.
+
+    Each holds one tile and the sums of its columns in registers while the next tiles arrive in
+    shared memory: 16 KB a tensor and step, 8 KB and two programs a multiprocessor for short rows.
+    A row too wide for that is shared by BLOCKS programs.
+
+    Returns:
+        ROWS, BLOCK, BLOCKS, warps, stages, programs for each of the BLOCKS.
+    """
+    size = x.element_size()
+    short = n * size <= 4096
+    elements = (8192 if short else MAX_TILE_BYTES) // size
+    BLOCK = min(triton.next_power_of_2(max(1, n)), elements)
+    ROWS, BLOCKS = elements // BLOCK, triton.cdiv(n, BLOCK)
+    programs = max(1, multiprocessors(x) * (2 if short else 1) // max(1, BLOCKS))
+    return ROWS, BLOCK, BLOCKS, 4 if short else 8, 3, programs
 
 
 def autocast_to_fp32(*tensors: Any) -> tuple[Any, ...]:

@@ -19,6 +19,7 @@ from gradkernels._launch import (
 )
 
 BLOCK = 4096
+BACKWARD_BLOCK = 2048
 
 
 @triton.jit
@@ -39,16 +40,17 @@ def cross_entropy_kernel(
     row = tl.program_id(0).to(tl.int64)
     x_ptr += row * x_stride
     m = tl.full([], float("-inf"), dtype=lse_ptr.dtype.element_ty)
-    total = tl.zeros([BLOCK], dtype=lse_ptr.dtype.element_ty)
+    total = tl.full([], 0.0, dtype=lse_ptr.dtype.element_ty)
     for start in range(0, n, BLOCK):
         col = start + tl.arange(0, BLOCK)
         x = widen(tl.load(x_ptr + col, mask=col < n, other=float("-inf")))
         larger = tl.maximum(m, tl.max(x, axis=0))
         # While all is -inf, any finite number keeps -inf − (-inf) out.
         base = tl.where(larger == float("-inf"), 0.0, larger)
-        total = total * tl.exp2((m - base) * LOG2_E) + tl.exp2((x - base) * LOG2_E)
+        total *= tl.exp2((m - base) * LOG2_E)
+        total += tl.sum(tl.exp2((x - base) * LOG2_E), axis=0)
         m = larger
-    lse = tl.where(m == float("-inf"), m, m + tl.log(tl.sum(total, axis=0)))
+    lse = m + tl.log(total)
     target = tl.load(target_ptr + row)
     inside = (target >= 0) & (target < n)
     picked = widen(tl.load(x_ptr + target, mask=inside, other=float("nan")))
@@ -133,9 +135,7 @@ def cross_entropy_forward(
     losses = torch.empty_like(lse)
     count = torch.ones((), dtype=lse.dtype, device=x.device)
     with on_device_of(x):
-        cross_entropy_kernel[(rows,)](
-            x, target, losses, lse, n, x.stride(0), ignore_index, BLOCK, num_warps=8
-        )
+        cross_entropy_kernel[(rows,)](x, target, losses, lse, n, x.stride(0), ignore_index, BLOCK)
         if reduction == "none":
             return losses.to(x.dtype), lse, count
         loss = torch.empty((), dtype=x.dtype, device=x.device)
@@ -154,9 +154,9 @@ def cross_entropy_backward(
     dx = torch.empty(rows, n, dtype=x.dtype, device=x.device)
     dloss_stride = dloss.stride(0) if dloss.ndim else 0
     with on_device_of(x):
-        cross_entropy_backward_kernel[(rows * triton.cdiv(n, BLOCK),)](
+        cross_entropy_backward_kernel[(rows * triton.cdiv(n, BACKWARD_BLOCK),)](
             dloss, x, target, lse, count, dx, n, dloss_stride, x.stride(0), ignore_index,
-            BLOCK, num_warps=8,
+            BACKWARD_BLOCK,
         )  # fmt: skip
     return dx
 

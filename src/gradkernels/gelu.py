@@ -20,6 +20,25 @@ BLOCK = 1024
 
 
 @triton.jit
+def normal(x):
+    """Φ(x) and φ(x): the standard normal distribution and its density.
+
+    With `tl.erf` for Φ and an exponential for φ the arithmetic takes longer than the memory. The
+    polynomial of Abramowitz and Stegun 26.2.17 needs the one exponential that is in φ anyway, and
+    is off by at most 7.5e-8, about one rounding of fp32 at 1. fp64 keeps `tl.erf`.
+    """
+    pdf = 0.3989422804014327 * tl.exp2(-0.7213475204444817 * x * x)  # e^(−x²/2) / √(2π)
+    if x.dtype == tl.float64:
+        return 0.5 * (1.0 + tl.erf(x * 0.7071067811865476)), pdf
+    else:  # noqa: RET505 (Triton compiles both sides of an if without else)
+        r = tl.rsqrt(1.0 + 0.2316419 * tl.abs(x))
+        t = r * r  # two instructions where the division 1 / (1 + p |x|) takes seven
+        poly = 1.781477937 + t * (-1.821255978 + t * 1.330274429)
+        tail = pdf * t * (0.319381530 + t * (-0.356563782 + t * poly))
+        return tl.where(x < 0, tail, 1.0 - tail), pdf
+
+
+@triton.jit
 def gelu_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     """y = x Φ(x).
 
@@ -27,11 +46,10 @@ def gelu_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
         x_ptr: n elements, read.
         y_ptr: n elements, written.
     """
-    SQRT_HALF: tl.constexpr = 0.7071067811865476
     offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
     x = widen(tl.load(x_ptr + offsets, mask=mask, other=0.0))
-    cdf = 0.5 * (1.0 + tl.erf(x * SQRT_HALF))
+    cdf, _ = normal(x)
     tl.store(y_ptr + offsets, x * cdf, mask=mask)
 
 
@@ -44,14 +62,11 @@ def gelu_backward_kernel(dy_ptr, x_ptr, dx_ptr, n, BLOCK: tl.constexpr):
         x_ptr: n elements, read.
         dx_ptr: n elements, written.
     """
-    SQRT_HALF: tl.constexpr = 0.7071067811865476
-    SQRT_HALF_OVER_PI: tl.constexpr = 0.3989422804014327
     offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
     dy = widen(tl.load(dy_ptr + offsets, mask=mask, other=0.0))
     x = widen(tl.load(x_ptr + offsets, mask=mask, other=0.0))
-    cdf = 0.5 * (1.0 + tl.erf(x * SQRT_HALF))
-    pdf = SQRT_HALF_OVER_PI * tl.exp(-0.5 * x * x)
+    cdf, pdf = normal(x)
     tl.store(dx_ptr + offsets, dy * (cdf + x * pdf), mask=mask)
 
 
@@ -109,7 +124,8 @@ def gelu(x: Tensor) -> Tensor:
         ValueError: x is where no kernel can run.
 
     Source: Hendrycks and Gimpel, "Gaussian Error Linear Units (GELUs)", 2016 (arXiv:1606.08415);
-    the exact form, which is `torch.nn.functional.gelu(x, approximate="none")`.
+    the exact form, which is `torch.nn.functional.gelu(x, approximate="none")`. Φ by Abramowitz and
+    Stegun, "Handbook of Mathematical Functions", 1964, formula 26.2.17.
     """
     check_tensors("gelu", x=x)
     return GELU.apply(dense(x))

@@ -14,11 +14,11 @@ from gradkernels._launch import (
     check_tensors,
     check_trailing,
     first_order,
-    multiprocessors,
+    load_tile,
     on_device_of,
+    persistent_tile,
     statistic_dtype,
     tile,
-    widen,
 )
 
 
@@ -50,32 +50,29 @@ def layer_norm_kernel(
         y_ptr: rows × n, written.
         mean_ptr, rstd_ptr: one fp32 (fp64) cell a row each, written.
     """
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     total = tl.zeros([ROWS, BLOCK], dtype=mean_ptr.dtype.element_ty)
     for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)
-        mask = (row < rows)[:, None] & (col < n)[None, :]
-        total += widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
-    mean = tl.sum(total, axis=1) / n
+        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        total += load_tile(x_ptr, row, col, x_stride, rows, n)
+    mean = tl.sum(total, axis=1)[:, None] / n
     squares = tl.zeros([ROWS, BLOCK], dtype=mean_ptr.dtype.element_ty)
     for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)
-        mask = (row < rows)[:, None] & (col < n)[None, :]
-        x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
-        centred = tl.where(mask, x - mean[:, None], 0.0)
+        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        x = load_tile(x_ptr, row, col, x_stride, rows, n)
+        centred = tl.where(col < n, x - mean, 0.0)
         squares += centred * centred
-    rstd = tl.rsqrt(tl.sum(squares, axis=1) / n + eps)
+    rstd = tl.rsqrt(tl.sum(squares, axis=1)[:, None] / n + eps)
     tl.store(mean_ptr + row, mean, mask=row < rows)
     tl.store(rstd_ptr + row, rstd, mask=row < rows)
     for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)
-        mask = (row < rows)[:, None] & (col < n)[None, :]
-        x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
+        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        x = load_tile(x_ptr, row, col, x_stride, rows, n)
         w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
-        y = w * ((x - mean[:, None]) * rstd[:, None])
+        y = w * ((x - mean) * rstd)
         if HAS_BIAS:
             y += tl.load(b_ptr + col, mask=col < n, other=0.0).to(x.dtype)
-        tl.store(y_ptr + row[:, None] * n + col, y, mask=mask)
+        tl.store(y_ptr + row * n + col, y, mask=(row < rows) & (col < n))
 
 
 @triton.jit
@@ -86,8 +83,7 @@ def layer_norm_backward_kernel(
     mean_ptr,
     rstd_ptr,
     dx_ptr,
-    dw_ptr,
-    db_ptr,
+    dw_db_ptr,
     rows,
     n,
     dy_stride,
@@ -97,67 +93,57 @@ def layer_norm_backward_kernel(
     BLOCKS: tl.constexpr,
     STAGES: tl.constexpr,
     NEED_DX: tl.constexpr,
-    NEED_DW: tl.constexpr,
-    NEED_DB: tl.constexpr,
+    NEED_DW_DB: tl.constexpr,
 ):
     """dx = rstd (w dy − mean(w dy) − x̂ mean(w dy x̂)), and this program's share of dw and db.
+
+    Program (p, b) takes every so-manyeth ROWS rows and of them the columns of block b. The means
+    need the whole row: where a row has several blocks, their programs each read all of it, which
+    the cache answers.
 
     Args:
         dy_ptr, x_ptr: rows × n at row strides dy_stride and x_stride, read.
         w_ptr: n elements, read.
         mean_ptr, rstd_ptr: one cell a row each, read.
         dx_ptr: rows × n, written if NEED_DX.
-        dw_ptr, db_ptr: a row of n fp32 (fp64) cells for each program, for Σ dy x̂ and Σ dy, written
-            if NEED_DW and NEED_DB. A row wider than one block is added to block by block, from
-            zero.
+        dw_db_ptr: two rows of n fp32 (fp64) cells for each p, for Σ dy x̂ and Σ dy, written if
+            NEED_DW_DB.
     """
-    dw_ptr += tl.program_id(0).to(tl.int64) * n
-    db_ptr += tl.program_id(0).to(tl.int64) * n
-    dw = tl.zeros([ROWS, BLOCK], dtype=dw_ptr.dtype.element_ty)
-    db = tl.zeros([ROWS, BLOCK], dtype=dw_ptr.dtype.element_ty)
-    first, step = tl.program_id(0).to(tl.int64) * ROWS, tl.num_programs(0) * ROWS
-    for start in tl.range(first, rows, step, num_stages=STAGES):
-        row = start + tl.arange(0, ROWS)
-        mean = tl.load(mean_ptr + row, mask=row < rows, other=0.0)[:, None]
-        rstd = tl.load(rstd_ptr + row, mask=row < rows, other=0.0)[:, None]
-        total = tl.zeros([ROWS, BLOCK], dtype=dw_ptr.dtype.element_ty)
-        product = tl.zeros([ROWS, BLOCK], dtype=dw_ptr.dtype.element_ty)
-        for block in range(BLOCKS):
-            col = block * BLOCK + tl.arange(0, BLOCK)
-            mask = (row < rows)[:, None] & (col < n)[None, :]
-            dy = widen(tl.load(dy_ptr + row[:, None] * dy_stride + col, mask=mask, other=0.0))
-            x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
-            w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
-            total += w * dy
-            product += w * dy * ((x - mean) * rstd)
-        mean_total = tl.sum(total, axis=1)[:, None] / n
-        mean_product = tl.sum(product, axis=1)[:, None] / n
-        for block in range(BLOCKS):
-            col = block * BLOCK + tl.arange(0, BLOCK)
-            mask = (row < rows)[:, None] & (col < n)[None, :]
-            dy = widen(tl.load(dy_ptr + row[:, None] * dy_stride + col, mask=mask, other=0.0))
-            x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
-            w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
-            x_hat = (x - mean) * rstd
-            if NEED_DX:
-                dx = rstd * (w * dy - mean_total - x_hat * mean_product)
-                tl.store(dx_ptr + row[:, None] * n + col, dx, mask=mask)
-            if NEED_DW:
-                if BLOCKS == 1:
-                    dw += dy * x_hat
-                else:
-                    tl.atomic_add(dw_ptr + col, tl.sum(dy * x_hat, axis=0), mask=col < n)
-            if NEED_DB:
-                if BLOCKS == 1:
-                    db += dy
-                else:
-                    tl.atomic_add(db_ptr + col, tl.sum(dy, axis=0), mask=col < n)
-    if BLOCKS == 1:
-        col = tl.arange(0, BLOCK)
-        if NEED_DW:
-            tl.store(dw_ptr + col, tl.sum(dw, axis=0), mask=col < n)
-        if NEED_DB:
-            tl.store(db_ptr + col, tl.sum(db, axis=0), mask=col < n)
+    program = tl.program_id(0).to(tl.int64)
+    own = tl.program_id(1)
+    row = tl.arange(0, ROWS)[:, None]
+    col = own * BLOCK + tl.arange(0, BLOCK)[None, :]
+    w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(dw_db_ptr.dtype.element_ty)
+    dw = tl.zeros([ROWS, BLOCK], dtype=dw_db_ptr.dtype.element_ty)
+    db = tl.zeros([ROWS, BLOCK], dtype=dw_db_ptr.dtype.element_ty)
+    for start in tl.range(program * ROWS, rows, tl.num_programs(0) * ROWS, num_stages=STAGES):
+        left = rows - start
+        mean = tl.load(mean_ptr + start + row, mask=row < left, other=0.0)
+        rstd = tl.load(rstd_ptr + start + row, mask=row < left, other=0.0)
+        dy = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, left, n)
+        x = load_tile(x_ptr + start * x_stride, row, col, x_stride, left, n)
+        x_hat = (x - mean) * rstd
+        if NEED_DW_DB:
+            dw += dy * x_hat
+            db += dy
+        if NEED_DX:
+            total = w * dy
+            product = w * dy * x_hat
+            for block in range(1, BLOCKS):
+                c = (own + block) % BLOCKS * BLOCK + tl.arange(0, BLOCK)[None, :]
+                h = tl.load(w_ptr + c, mask=c < n, other=0.0).to(w.dtype)
+                h *= load_tile(dy_ptr + start * dy_stride, row, c, dy_stride, left, n)
+                total += h
+                x = load_tile(x_ptr + start * x_stride, row, c, x_stride, left, n)
+                product += h * ((x - mean) * rstd)
+            mean_total = tl.sum(total, axis=1)[:, None] / n
+            mean_product = tl.sum(product, axis=1)[:, None] / n
+            dx = rstd * (w * dy - mean_total - x_hat * mean_product)
+            tl.store(dx_ptr + start * n + row * n + col, dx, mask=(row < left) & (col < n))
+    if NEED_DW_DB:
+        dw_db_ptr += 2 * program * n + col
+        tl.store(dw_db_ptr, tl.sum(dw, axis=0)[None, :], mask=col < n)
+        tl.store(dw_db_ptr + n, tl.sum(db, axis=0)[None, :], mask=col < n)
 
 
 def layer_norm_forward(
@@ -170,7 +156,7 @@ def layer_norm_forward(
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     mean = torch.empty(rows, dtype=statistic_dtype(x), device=x.device)
     rstd = torch.empty_like(mean)
-    ROWS, BLOCK, BLOCKS, warps = tile(n, 4096)
+    ROWS, BLOCK, BLOCKS, warps = tile(n)
     with on_device_of(x):
         layer_norm_kernel[(triton.cdiv(rows, ROWS),)](
             x_rows, w.contiguous(), w if b is None else b.contiguous(), y, mean, rstd,
@@ -189,30 +175,25 @@ def layer_norm_backward(
     need_dw: bool = True,
     need_db: bool = True,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Launch `layer_norm_backward_kernel` and, for dw and db, `column_sum_kernel`.
-
-    db has the dtype of w, as the bias has.
-    """
+    """Launch `layer_norm_backward_kernel` and, for dw and db together, `column_sum_kernel`."""
     n = w.numel()
     dy_rows, x_rows = as_rows(dy, n), as_rows(x, n)
     rows = x_rows.shape[0]
-    ROWS, BLOCK, BLOCKS, warps = tile(n, 4096)
-    programs = min(triton.cdiv(rows, ROWS), 2 * multiprocessors(x))
+    ROWS, BLOCK, BLOCKS, warps, stages, programs = persistent_tile(x, n)
+    programs = min(programs, triton.cdiv(rows, ROWS))
+    need_dw_db = need_dw or need_db
     dx = torch.empty(x.shape, dtype=x.dtype, device=x.device) if need_dx else None
-    dw, db = (torch.zeros if BLOCKS > 1 else torch.empty)(
-        2, programs, n, dtype=rstd.dtype, device=x.device
-    )
+    dw_db = torch.empty(programs, 2 * n, dtype=rstd.dtype, device=x.device)
     with on_device_of(x):
-        layer_norm_backward_kernel[(programs,)](
-            dy_rows, x_rows, w.contiguous(), mean, rstd, dx, dw, db,
+        layer_norm_backward_kernel[(programs, BLOCKS)](
+            dy_rows, x_rows, w.contiguous(), mean, rstd, dx, dw_db,
             rows, n, dy_rows.stride(0), x_rows.stride(0),
-            ROWS, BLOCK, BLOCKS, 3, need_dx, need_dw, need_db, num_warps=warps,
+            ROWS, BLOCK, BLOCKS, stages, need_dx, need_dw_db, num_warps=warps,
         )  # fmt: skip
-    return (
-        dx,
-        column_sum(dw, w.dtype).view(w.shape) if need_dw else None,
-        column_sum(db, w.dtype).view(w.shape) if need_db else None,
-    )
+    if not need_dw_db:
+        return dx, None, None
+    dw, db = column_sum(dw_db, w.dtype).view(2, *w.shape)
+    return dx, dw if need_dw else None, db if need_db else None
 
 
 class LayerNorm(torch.autograd.Function):

@@ -15,11 +15,11 @@ from gradkernels._launch import (
     check_tensors,
     check_trailing,
     first_order,
-    multiprocessors,
+    load_tile,
     on_device_of,
+    persistent_tile,
     statistic_dtype,
     tile,
-    widen,
 )
 
 
@@ -45,21 +45,19 @@ def rms_norm_kernel(
         y_ptr: rows × n, written.
         rstd_ptr: one fp32 (fp64) cell a row, written.
     """
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     squares = tl.zeros([ROWS, BLOCK], dtype=rstd_ptr.dtype.element_ty)
     for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)
-        mask = (row < rows)[:, None] & (col < n)[None, :]
-        x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
+        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        x = load_tile(x_ptr, row, col, x_stride, rows, n)
         squares += x * x
-    rstd = tl.rsqrt(tl.sum(squares, axis=1) / n + eps)
+    rstd = tl.rsqrt(tl.sum(squares, axis=1)[:, None] / n + eps)
     tl.store(rstd_ptr + row, rstd, mask=row < rows)
     for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)
-        mask = (row < rows)[:, None] & (col < n)[None, :]
-        x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
+        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        x = load_tile(x_ptr, row, col, x_stride, rows, n)
         w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
-        tl.store(y_ptr + row[:, None] * n + col, w * (x * rstd[:, None]), mask=mask)
+        tl.store(y_ptr + row * n + col, w * (x * rstd), mask=(row < rows) & (col < n))
 
 
 @triton.jit
@@ -84,51 +82,48 @@ def rms_norm_backward_kernel(
 ):
     """dx = rstd (w dy − x̂ mean(w dy x̂)) with x̂ = x rstd, and this program's share of Σ dy x̂.
 
+    Program (p, b) takes every so-manyeth ROWS rows and of them the columns of block b. The mean
+    needs the whole row: where a row has several blocks, their programs each read all of it, which
+    the cache answers.
+
     Args:
         dy_ptr, x_ptr: rows × n at row strides dy_stride and x_stride, read.
         w_ptr: n elements, read.
         rstd_ptr: one cell a row, read.
         dx_ptr: rows × n, written if NEED_DX.
-        dw_ptr: a row of n fp32 (fp64) cells for each program, written; with ATOMIC one row in
-            all, added to. A row wider than one block is added to block by block, from zero.
+        dw_ptr: a row of n fp32 (fp64) cells for each p, written; with ATOMIC one row in all, added
+            to.
     """
-    if not ATOMIC:
-        dw_ptr += tl.program_id(0).to(tl.int64) * n
+    program = tl.program_id(0).to(tl.int64)
+    own = tl.program_id(1)
+    row = tl.arange(0, ROWS)[:, None]
+    col = own * BLOCK + tl.arange(0, BLOCK)[None, :]
+    w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(dw_ptr.dtype.element_ty)
     dw = tl.zeros([ROWS, BLOCK], dtype=dw_ptr.dtype.element_ty)
-    first, step = tl.program_id(0).to(tl.int64) * ROWS, tl.num_programs(0) * ROWS
-    for start in tl.range(first, rows, step, num_stages=STAGES):
-        row = start + tl.arange(0, ROWS)
-        rstd = tl.load(rstd_ptr + row, mask=row < rows, other=0.0)[:, None]
-        product = tl.zeros([ROWS, BLOCK], dtype=dw_ptr.dtype.element_ty)
-        for block in range(BLOCKS):
-            col = block * BLOCK + tl.arange(0, BLOCK)
-            mask = (row < rows)[:, None] & (col < n)[None, :]
-            dy = widen(tl.load(dy_ptr + row[:, None] * dy_stride + col, mask=mask, other=0.0))
-            x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
-            w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
-            product += w * dy * (x * rstd)
-        mean = tl.sum(product, axis=1)[:, None] / n
-        for block in range(BLOCKS):
-            col = block * BLOCK + tl.arange(0, BLOCK)
-            mask = (row < rows)[:, None] & (col < n)[None, :]
-            dy = widen(tl.load(dy_ptr + row[:, None] * dy_stride + col, mask=mask, other=0.0))
-            x = widen(tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=0.0))
-            w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
-            x_hat = x * rstd
-            if NEED_DX:
-                dx = rstd * (w * dy - x_hat * mean)
-                tl.store(dx_ptr + row[:, None] * n + col, dx, mask=mask)
-            if NEED_DW:
-                if BLOCKS == 1:
-                    dw += dy * x_hat
-                else:
-                    tl.atomic_add(dw_ptr + col, tl.sum(dy * x_hat, axis=0), mask=col < n)
-    if NEED_DW and BLOCKS == 1:
-        col = tl.arange(0, BLOCK)
+    for start in tl.range(program * ROWS, rows, tl.num_programs(0) * ROWS, num_stages=STAGES):
+        left = rows - start
+        rstd = tl.load(rstd_ptr + start + row, mask=row < left, other=0.0)
+        dy = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, left, n)
+        x_hat = load_tile(x_ptr + start * x_stride, row, col, x_stride, left, n) * rstd
+        if NEED_DW:
+            dw += dy * x_hat
+        if NEED_DX:
+            product = w * dy * x_hat
+            for block in range(1, BLOCKS):
+                c = (own + block) % BLOCKS * BLOCK + tl.arange(0, BLOCK)[None, :]
+                u = tl.load(w_ptr + c, mask=c < n, other=0.0).to(w.dtype)
+                u *= load_tile(dy_ptr + start * dy_stride, row, c, dy_stride, left, n)
+                u *= load_tile(x_ptr + start * x_stride, row, c, x_stride, left, n) * rstd
+                product += u
+            mean = tl.sum(product, axis=1)[:, None] / n
+            dx = rstd * (w * dy - x_hat * mean)
+            tl.store(dx_ptr + start * n + row * n + col, dx, mask=(row < left) & (col < n))
+    if NEED_DW:
+        total = tl.sum(dw, axis=0)[None, :]
         if ATOMIC:
-            tl.atomic_add(dw_ptr + col, tl.sum(dw, axis=0), mask=col < n)
+            tl.atomic_add(dw_ptr + col, total, mask=col < n)
         else:
-            tl.store(dw_ptr + col, tl.sum(dw, axis=0), mask=col < n)
+            tl.store(dw_ptr + program * n + col, total, mask=col < n)
 
 
 def rms_norm_forward(x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -138,7 +133,7 @@ def rms_norm_forward(x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     rows = x_rows.shape[0]
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     rstd = torch.empty(rows, dtype=statistic_dtype(x), device=x.device)
-    ROWS, BLOCK, BLOCKS, warps = tile(n, 4096)
+    ROWS, BLOCK, BLOCKS, warps = tile(n)
     with on_device_of(x):
         rms_norm_kernel[(triton.cdiv(rows, ROWS),)](
             x_rows, w.contiguous(), y, rstd, rows, n, x_rows.stride(0),
@@ -160,18 +155,18 @@ def rms_norm_backward(
     n = w.numel()
     dy_rows, x_rows = as_rows(dy, n), as_rows(x, n)
     rows = x_rows.shape[0]
-    ROWS, BLOCK, BLOCKS, warps = tile(n, 4096)
-    programs = min(triton.cdiv(rows, ROWS), 2 * multiprocessors(x))
+    ROWS, BLOCK, BLOCKS, warps, stages, programs = persistent_tile(x, n)
+    programs = min(programs, triton.cdiv(rows, ROWS))
     atomic = how == "atomic"
     dx = torch.empty(x.shape, dtype=x.dtype, device=x.device) if need_dx else None
-    dw = (torch.zeros if atomic or BLOCKS > 1 else torch.empty)(
+    dw = (torch.zeros if atomic else torch.empty)(
         1 if atomic else programs, n, dtype=rstd.dtype, device=x.device
     )
     with on_device_of(x):
-        rms_norm_backward_kernel[(programs,)](
+        rms_norm_backward_kernel[(programs, BLOCKS)](
             dy_rows, x_rows, w.contiguous(), rstd, dx, dw,
             rows, n, dy_rows.stride(0), x_rows.stride(0),
-            ROWS, BLOCK, BLOCKS, 3, need_dx, need_dw, atomic, num_warps=warps,
+            ROWS, BLOCK, BLOCKS, stages, need_dx, need_dw, atomic, num_warps=warps,
         )  # fmt: skip
     return dx, column_sum(dw, w.dtype).view(w.shape) if need_dw else None
 

@@ -14,13 +14,13 @@ from gradkernels._launch import (
     dense,
     first_order,
     laid_out_like,
-    multiprocessors,
     on_device_of,
     statistic_dtype,
     widen,
 )
 
 BLOCK = 1024
+BACKWARD_BLOCK = 8192  # larger, so that there are few sums to add up
 
 
 @triton.jit
@@ -48,39 +48,34 @@ def scaled_silu_backward_kernel(
     dw_ptr,
     n,
     BLOCK: tl.constexpr,
-    STAGES: tl.constexpr,
     NEED_DX: tl.constexpr,
     NEED_DW: tl.constexpr,
     ATOMIC: tl.constexpr,
 ):
-    """dx = dy w (σ + x σ (1 − σ)) and, of the blocks this program visits, Σ dy x σ.
+    """dx = dy w (σ + x σ (1 − σ)) and, of this block, Σ dy x σ.
 
     Args:
         dy_ptr, x_ptr: n elements each, read.
         w_ptr: one element, read.
         dx_ptr: n elements, written if NEED_DX.
-        dw_ptr: one fp32 (fp64) cell a program, written; with ATOMIC one cell in all, added to.
+        dw_ptr: one fp32 (fp64) cell a block, written; with ATOMIC one cell in all, added to.
     """
-    program = tl.program_id(0).to(tl.int64)
-    dw = tl.zeros([BLOCK], dtype=dw_ptr.dtype.element_ty)
-    w = tl.load(w_ptr).to(dw.dtype)
-    for start in tl.range(program * BLOCK, n, tl.num_programs(0) * BLOCK, num_stages=STAGES):
-        offsets = start + tl.arange(0, BLOCK)
-        mask = offsets < n
-        dy = widen(tl.load(dy_ptr + offsets, mask=mask, other=0.0))
-        x = widen(tl.load(x_ptr + offsets, mask=mask, other=0.0))
-        sigmoid = tl.sigmoid(x)
-        silu = x * sigmoid
-        if NEED_DX:
-            dx = dy * w * (sigmoid + silu * (1.0 - sigmoid))
-            tl.store(dx_ptr + offsets, dx, mask=mask)
-        if NEED_DW:
-            dw += dy * silu
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    dy = widen(tl.load(dy_ptr + offsets, mask=mask, other=0.0))
+    x = widen(tl.load(x_ptr + offsets, mask=mask, other=0.0))
+    sigmoid = tl.sigmoid(x)
+    silu = x * sigmoid
+    if NEED_DX:
+        w = tl.load(w_ptr).to(x.dtype)
+        dx = dy * w * (sigmoid + silu * (1.0 - sigmoid))
+        tl.store(dx_ptr + offsets, dx, mask=mask)
     if NEED_DW:
+        dw = tl.sum(dy * silu, axis=0)
         if ATOMIC:
-            tl.atomic_add(dw_ptr, tl.sum(dw, axis=0))
+            tl.atomic_add(dw_ptr, dw)
         else:
-            tl.store(dw_ptr + program, tl.sum(dw, axis=0))
+            tl.store(dw_ptr + tl.program_id(0), dw)
 
 
 def scaled_silu_forward(x: Tensor, w: Tensor) -> Tensor:
@@ -99,14 +94,14 @@ def scaled_silu_backward(
     dy = laid_out_like(dy, x)
     dx = torch.empty_like(x) if need_dx else None
     n = x.numel()
-    programs = min(triton.cdiv(n, BLOCK), 4 * multiprocessors(x))
+    blocks = triton.cdiv(n, BACKWARD_BLOCK)
     atomic = how == "atomic"
     cells = (torch.zeros if atomic else torch.empty)(
-        1 if atomic else programs, 1, dtype=statistic_dtype(x), device=x.device
+        1 if atomic else blocks, 1, dtype=statistic_dtype(x), device=x.device
     )
     with on_device_of(x):
-        scaled_silu_backward_kernel[(programs,)](
-            dy, x, w, dx, cells, n, BLOCK, 3, need_dx, need_dw, atomic
+        scaled_silu_backward_kernel[(blocks,)](
+            dy, x, w, dx, cells, n, BACKWARD_BLOCK, need_dx, need_dw, atomic, num_warps=8
         )
     return dx, column_sum(cells, w.dtype).view(w.shape) if need_dw else None
 

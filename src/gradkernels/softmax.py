@@ -12,6 +12,7 @@ from gradkernels._launch import (
     autocast_to_fp32,
     check_tensors,
     first_order,
+    load_tile,
     on_device_of,
     tile,
     widen,
@@ -35,26 +36,27 @@ def softmax_kernel(
         x_ptr: rows × n at a row stride of x_stride, read.
         y_ptr: rows × n, written.
     """
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    largest = widen(tl.zeros([ROWS, BLOCK], x_ptr.dtype.element_ty)) - float("inf")
+    LOG2_E: tl.constexpr = 1.4426950408889634
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    zeros = widen(tl.zeros([ROWS, BLOCK], x_ptr.dtype.element_ty))
+    largest = zeros - float("inf")
     for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)
-        mask = (row < rows)[:, None] & (col < n)[None, :]
-        x = tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=float("-inf"))
-        largest = tl.maximum(largest, widen(x), propagate_nan=tl.PropagateNan.ALL)
+        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        x = load_tile(x_ptr, row, col, x_stride, rows, n)
+        x = tl.where(col < n, x, float("-inf"))
+        largest = tl.maximum(largest, x)
     m = tl.max(largest, axis=1)[:, None]
-    total = widen(tl.zeros([ROWS, BLOCK], x_ptr.dtype.element_ty))
+    total = zeros
     for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)
-        mask = (row < rows)[:, None] & (col < n)[None, :]
-        x = tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=float("-inf"))
-        total += tl.exp(widen(x) - m)
+        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        x = load_tile(x_ptr, row, col, x_stride, rows, n)
+        total += tl.where(col < n, tl.exp2((x - m) * LOG2_E), 0.0)
     scale = 1.0 / tl.sum(total, axis=1)[:, None]
     for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)
-        mask = (row < rows)[:, None] & (col < n)[None, :]
-        x = tl.load(x_ptr + row[:, None] * x_stride + col, mask=mask, other=float("-inf"))
-        tl.store(y_ptr + row[:, None] * n + col, tl.exp(widen(x) - m) * scale, mask=mask)
+        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        x = load_tile(x_ptr, row, col, x_stride, rows, n)
+        y = tl.exp2((x - m) * LOG2_E) * scale
+        tl.store(y_ptr + row * n + col, y, mask=(row < rows) & (col < n))
 
 
 @triton.jit
@@ -76,21 +78,18 @@ def softmax_backward_kernel(
         y_ptr: rows × n, read.
         dx_ptr: rows × n, written.
     """
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     product = widen(tl.zeros([ROWS, BLOCK], y_ptr.dtype.element_ty))
     for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)
-        mask = (row < rows)[:, None] & (col < n)[None, :]
-        dy = widen(tl.load(dy_ptr + row[:, None] * dy_stride + col, mask=mask, other=0.0))
-        y = widen(tl.load(y_ptr + row[:, None] * n + col, mask=mask, other=0.0))
-        product += y * dy
+        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        dy = load_tile(dy_ptr, row, col, dy_stride, rows, n)
+        product += load_tile(y_ptr, row, col, n, rows, n) * dy
     total = tl.sum(product, axis=1)[:, None]
     for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)
-        mask = (row < rows)[:, None] & (col < n)[None, :]
-        dy = widen(tl.load(dy_ptr + row[:, None] * dy_stride + col, mask=mask, other=0.0))
-        y = widen(tl.load(y_ptr + row[:, None] * n + col, mask=mask, other=0.0))
-        tl.store(dx_ptr + row[:, None] * n + col, y * (dy - total), mask=mask)
+        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+        dy = load_tile(dy_ptr, row, col, dy_stride, rows, n)
+        y = load_tile(y_ptr, row, col, n, rows, n)
+        tl.store(dx_ptr + row * n + col, y * (dy - total), mask=(row < rows) & (col < n))
 
 
 def softmax_forward(x: Tensor) -> Tensor:
@@ -99,7 +98,7 @@ def softmax_forward(x: Tensor) -> Tensor:
     x_rows = as_rows(x, n)
     rows = x_rows.shape[0]
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    ROWS, BLOCK, BLOCKS, warps = tile(n, 4096)
+    ROWS, BLOCK, BLOCKS, warps = tile(n)
     with on_device_of(x):
         softmax_kernel[(triton.cdiv(rows, ROWS),)](
             x_rows, y, rows, n, x_rows.stride(0),
@@ -114,7 +113,7 @@ def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
     dy_rows = as_rows(dy, n)
     rows = dy_rows.shape[0]
     dx = torch.empty_like(y)
-    ROWS, BLOCK, BLOCKS, warps = tile(n, 4096)
+    ROWS, BLOCK, BLOCKS, warps = tile(n)
     with on_device_of(y):
         softmax_backward_kernel[(triton.cdiv(rows, ROWS),)](
             dy_rows, y, dx, rows, n, dy_rows.stride(0), ROWS, BLOCK, BLOCKS, num_warps=warps
