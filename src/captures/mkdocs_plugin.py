@@ -176,7 +176,8 @@ class CapturesPlugin(BasePlugin):
         self.site.faults += found.faults
 
     def _report_stale(self) -> None:
-        stale: dict[str, str] = {}
+        """Say which transcripts are of other code, and in `serve` have their examples run."""
+        stale: list[Script] = []
         for name in script_names(self.project):
             try:
                 script = library(self.project).script(name)
@@ -186,12 +187,12 @@ class CapturesPlugin(BasePlugin):
                 continue
             for transcript in transcripts:
                 if not library(self.project).is_fresh(script, transcript):
-                    stale[name] = fingerprint(self.project, script)
                     self._report_one(name, transcript.machine)
+                    stale.append(script)
             if not transcripts:
-                stale[name] = fingerprint(self.project, script)
+                stale.append(script)
         if self.recapture:
-            self.recapture.start(stale)
+            self.recapture.start({s.name: fingerprint(self.project, s) for s in stale})
 
     def _report_one(self, name: str, machine: str) -> None:
         """A strict build refuses a CPU run of other code; a GPU run gets a badge on the page."""
