@@ -1,4 +1,4 @@
-"""Linear: one matrix product forward and two backward, all by one kernel that goes by strides."""
+"""Linear: one matrix product forward and two backward, all by one kernel."""
 
 import math
 from typing import Any
@@ -20,6 +20,7 @@ from gradkernels._launch import (
     statistic_dtype,
     widen,
 )
+from gradkernels._tiles import shared_memory, tiled
 
 # BLOCK_M, BLOCK_N, BLOCK_K, warps, stages by bytes an element, largest tile first: the larger the
 # tile, the oftener each element loaded is used; the smaller, the more programs share the work.
@@ -31,56 +32,69 @@ TILES = {
 
 
 @triton.jit
+def described(x, rows, columns, BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.constexpr):
+    """`x` if the host has described it to TMA, else a contiguous matrix described here."""
+    if isinstance(x, tl.core.tensor_descriptor_base):
+        return x
+    else:  # noqa: RET505 (Triton compiles both sides of an if without else)
+        stride = tl.cast(columns, tl.int64)
+        block: tl.constexpr = [BLOCK_ROWS, BLOCK_COLUMNS]
+        return tl.make_tensor_descriptor(x, [rows, columns], [stride, 1], block)
+
+
+@triton.jit
 def matmul_kernel(
-    a_ptr,
-    b_ptr,
+    a,
+    b,
     bias_ptr,
-    c_ptr,
+    c,
     M,
     N,
     K,
-    a_m,
-    a_k,
-    b_k,
-    b_n,
+    A_TRANSPOSED: tl.constexpr,
+    B_TRANSPOSED: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
 ):
-    """C = A B + bias, one tile of C a program.
+    """C = A B + bias, tile by tile of C; each program takes every num_programs-th tile.
 
     Args:
-        a_ptr: M × K at strides a_m and a_k, read. Aᵀ is the same memory at swapped strides.
-        b_ptr: K × N at strides b_k and b_n, read.
+        a: A, M × K, as `tiled` gives it, read; its transpose if A_TRANSPOSED.
+        b: B, K × N, as `tiled` gives it, read; its transpose if B_TRANSPOSED.
         bias_ptr: N elements, read, or None.
-        c_ptr: M × N, written.
+        c: C, M × N, as `tiled` gives it, written.
     """
-    # Programs of neighbouring numbers run at the same time. In columns of GROUP tiles they read
-    # few rows of A and few columns of B between them, which the L2 cache then holds.
-    columns = tl.cdiv(N, BLOCK_N)
-    first_row = tl.program_id(0) // (GROUP * columns) * GROUP
-    rows = min(tl.cdiv(M, BLOCK_M) - first_row, GROUP)
-    place = tl.program_id(0) % (GROUP * columns)
-    m = (first_row + place % rows) * BLOCK_M + tl.arange(0, BLOCK_M)
-    n = place // rows * BLOCK_N + tl.arange(0, BLOCK_N)
-    k = tl.arange(0, BLOCK_K)
-
-    a_ptrs = a_ptr + m.to(tl.int64)[:, None] * a_m + k.to(tl.int64)[None, :] * a_k
-    b_ptrs = b_ptr + k.to(tl.int64)[:, None] * b_k + n.to(tl.int64)[None, :] * b_n
-    WIDE: tl.constexpr = tl.float64 if a_ptr.dtype.element_ty == tl.float64 else tl.float32
-    c = tl.zeros([BLOCK_M, BLOCK_N], dtype=WIDE)
-    for start in range(0, K, BLOCK_K):
-        inside = k < K - start
-        a = tl.load(a_ptrs, mask=(m < M)[:, None] & inside[None, :], other=0.0)
-        b = tl.load(b_ptrs, mask=inside[:, None] & (n < N)[None, :], other=0.0)
-        c = dot(a, b, c)
-        a_ptrs += tl.cast(a_k, tl.int64) * BLOCK_K
-        b_ptrs += tl.cast(b_k, tl.int64) * BLOCK_K
-    if bias_ptr is not None:
-        c += tl.load(bias_ptr + n, mask=n < N, other=0.0).to(WIDE)[None, :]
-    c_ptrs = c_ptr + m.to(tl.int64)[:, None] * N + n[None, :]
-    tl.store(c_ptrs, c.to(c_ptr.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])
+    if A_TRANSPOSED:
+        a = described(a, K, M, BLOCK_K, BLOCK_M)
+    else:
+        a = described(a, M, K, BLOCK_M, BLOCK_K)
+    if B_TRANSPOSED:
+        b = described(b, N, K, BLOCK_N, BLOCK_K)
+    else:
+        b = described(b, K, N, BLOCK_K, BLOCK_N)
+    c = described(c, M, N, BLOCK_M, BLOCK_N)
+    WIDE: tl.constexpr = tl.float64 if c.dtype == tl.float64 else tl.float32
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    # Flattened, the two loops are one: the first loads of a tile overlap the end of the last.
+    for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, tl.num_programs(0), flatten=True):
+        # Tiles at work at the same time form columns of GROUP tiles, not one long row: they read
+        # fewer rows of A and columns of B between them, and the L2 cache holds those.
+        first_row = tile // (GROUP * tiles_n) * GROUP
+        rows = min(tiles_m - first_row, GROUP)
+        place = tile % (GROUP * tiles_n)
+        m = (first_row + place % rows) * BLOCK_M
+        n = place // rows * BLOCK_N
+        total = tl.zeros([BLOCK_M, BLOCK_N], dtype=WIDE)
+        for k in range(0, K, BLOCK_K):
+            a_tile = a.load([k, m]).T if A_TRANSPOSED else a.load([m, k])
+            b_tile = b.load([n, k]).T if B_TRANSPOSED else b.load([k, n])
+            total = dot(a_tile, b_tile, total)
+        if bias_ptr is not None:
+            column = n + tl.arange(0, BLOCK_N)
+            total += tl.load(bias_ptr + column, mask=column < N, other=0.0).to(WIDE)[None, :]
+        c.store([m, n], total.to(c.dtype))
 
 
 @triton.jit
@@ -114,20 +128,41 @@ def linear_backward_bias_kernel(
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     """Launch `matmul_kernel` over two matrices of any strides."""
     (M, K), N = a.shape, b.shape[1]
-    c = torch.empty(M, N, dtype=a.dtype, device=a.device)
-    *_, tile = tiles = TILES[a.element_size()]
-    for candidate in tiles:
-        if triton.cdiv(M, candidate[0]) * triton.cdiv(N, candidate[1]) >= multiprocessors(a):
-            tile = candidate
-            break
+    unit = 16 // a.element_size()
+    c = torch.empty(M, triton.cdiv(N, unit) * unit, dtype=a.dtype, device=a.device)[:, :N]
+    if not (M and N and K):
+        return c.zero_() if bias is None else c.copy_(bias)
+    tile = choose_tile(M, N, a)
     BLOCK_M, BLOCK_N, BLOCK_K, warps, stages = tile
-    grid = (triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)
+    grid = (min(triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), multiprocessors(a)),)
+    a_tiles, a_transposed = operand(a, BLOCK_M, BLOCK_K)
+    b_tiles, b_transposed = operand(b, BLOCK_K, BLOCK_N)
     with on_device_of(a):
         matmul_kernel[grid](
-            a, b, bias if bias is None else bias.contiguous(), c, M, N, K, *a.stride(), *b.stride(),
+            a_tiles, b_tiles, bias if bias is None else bias.contiguous(),
+            tiled(c, [BLOCK_M, BLOCK_N]), M, N, K, a_transposed, b_transposed,
             BLOCK_M, BLOCK_N, BLOCK_K, GROUP=8, num_warps=warps, num_stages=stages,
         )  # fmt: skip
-    return c
+    return c.contiguous()
+
+
+def choose_tile(M: int, N: int, a: Tensor) -> tuple[int, int, int, int, int]:
+    """The largest tile that shared memory holds and that gives every multiprocessor work."""
+    size = a.element_size()
+    for tile in TILES[size]:
+        BLOCK_M, BLOCK_N, BLOCK_K, _, stages = tile
+        buffers = (stages * (BLOCK_M + BLOCK_N) * BLOCK_K + BLOCK_M * BLOCK_N) * size
+        tiles = triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N)
+        if buffers < shared_memory(a) and tiles >= multiprocessors(a):
+            break
+    return tile
+
+
+def operand(t: Tensor, rows: int, columns: int) -> tuple[Any, bool]:
+    """`t` for tiles of rows × columns, and whether it is its transpose that lies in memory so."""
+    if t.stride(0) == 1 and t.stride(1) != 1:
+        return tiled(t.t(), [columns, rows]), True
+    return tiled(t, [rows, columns]), False
 
 
 def bias_gradient(dy: Tensor, dtype: torch.dtype) -> Tensor:

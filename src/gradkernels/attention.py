@@ -1,0 +1,478 @@
+"""Attention: softmax(Q Kᵀ) V without the matrix of probabilities ever being in memory."""
+
+import math
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from gradkernels._dot import dot
+from gradkernels._launch import (
+    autocast_to_half,
+    check_one_dtype,
+    check_tensors,
+    first_order,
+    on_device_of,
+    statistic_dtype,
+    widen,
+)
+from gradkernels._tiles import aligned, shared_memory, tiled
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+LN_2 = tl.constexpr(0.6931471805599453)
+
+# BLOCK_M (queries), BLOCK_N (keys), warps and stages by bytes an element and, in the inner table,
+# the widest padded head for which they are meant. What a program accumulates must fit in its
+# registers, and two programs (one where they are large) in a multiprocessor's shared memory.
+FORWARD = {
+    2: {64: (128, 128, 8, 3), 128: (128, 128, 8, 3), 256: (128, 64, 8, 2)},
+    4: {64: (32, 32, 4, 2), 256: (16, 32, 4, 2)},
+    8: {64: (32, 32, 4, 2), 256: (16, 16, 4, 2)},
+}
+BACKWARD_DKDV = {
+    2: {64: (64, 128, 8, 2), 128: (64, 64, 4, 2), 256: (32, 64, 8, 2)},
+    4: {64: (32, 32, 4, 2), 256: (16, 32, 8, 2)},
+    8: {64: (32, 32, 4, 2), 256: (16, 16, 4, 2)},
+}
+BACKWARD_DQ = {
+    2: {64: (128, 64, 8, 3), 128: (128, 64, 8, 3), 256: (64, 32, 4, 2)},
+    4: {64: (32, 32, 4, 2), 256: (16, 32, 4, 2)},
+    8: {64: (32, 32, 4, 2), 256: (16, 16, 4, 2)},
+}
+
+
+@triton.jit
+def described(x, B, H, S, D, BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr):
+    """`x` if the host has described it to TMA, else a contiguous B × H × S × D described here."""
+    if isinstance(x, tl.core.tensor_descriptor_base):
+        return x
+    else:  # noqa: RET505 (Triton compiles both sides of an if without else)
+        row = tl.cast(D, tl.int64)
+        strides = [H * S * row, S * row, row, 1]
+        return tl.make_tensor_descriptor(x, [B, H, S, D], strides, [1, 1, BLOCK_S, BLOCK_D])
+
+
+@triton.jit
+def statistics(x, heads, S, BLOCK_S: tl.constexpr):
+    """`x` if the host has described it to TMA, else a contiguous heads × S described here."""
+    if isinstance(x, tl.core.tensor_descriptor_base):
+        return x
+    else:  # noqa: RET505
+        return tl.make_tensor_descriptor(x, [heads, S], [tl.cast(S, tl.int64), 1], [1, BLOCK_S])
+
+
+@triton.jit
+def store_rows(ptr, x, head, row, S, D):
+    """Rows of one head into a contiguous heads × S × D, as far as they are inside."""
+    column = tl.arange(0, x.shape[1])
+    ptrs = ptr + (tl.cast(head, tl.int64) * S + row)[:, None] * D + column[None, :]
+    mask = (row < S)[:, None] & (column < D)[None, :]
+    tl.store(ptrs, x.to(ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def attention_kernel(
+    q,
+    k,
+    v,
+    o_ptr,
+    lse_ptr,
+    B,
+    H,
+    Sq,
+    Sk,
+    D,
+    lse_stride,
+    scale: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    """O = softmax(scale Q Kᵀ) V for BLOCK_M queries, and the logarithm of each softmax's sum.
+
+    Args:
+        q: B × H × Sq × D, as `tiled` gives it, read.
+        k, v: B × H × Sk × D, as `tiled` gives them, read.
+        o_ptr: B × H × Sq × D, written.
+        lse_ptr: for each head a row of lse_stride fp32 (fp64) cells, the first Sq written.
+    """
+    blocks = tl.cdiv(Sq, BLOCK_M)
+    head = tl.program_id(0) // blocks
+    b, h = head // H, head % H
+    # Later queries see more keys: start the long programs first, and short ones fill the end.
+    m = (blocks - 1 - tl.program_id(0) % blocks) * BLOCK_M
+    row = m + tl.arange(0, BLOCK_M)
+    k = described(k, B, H, Sk, D, BLOCK_N, BLOCK_D)
+    v = described(v, B, H, Sk, D, BLOCK_N, BLOCK_D)
+    q = described(q, B, H, Sq, D, BLOCK_M, BLOCK_D).load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
+    WIDE: tl.constexpr = lse_ptr.dtype.element_ty
+    scale2: tl.constexpr = scale * LOG2_E
+    o = tl.zeros([BLOCK_M, BLOCK_D], dtype=WIDE)
+    total = tl.zeros([BLOCK_M], dtype=WIDE)
+    top = tl.full([BLOCK_M], float("-inf"), dtype=WIDE)
+    end = min(Sk, m + BLOCK_M) if CAUSAL else Sk
+    whole = min(Sk, m + 1) if CAUSAL else Sk
+    for n in range(0, end, BLOCK_N):
+        k_tile = k.load([b, h, n, 0]).reshape(BLOCK_N, BLOCK_D)
+        s = dot(q, k_tile.T, tl.zeros([BLOCK_M, BLOCK_N], dtype=WIDE))
+        if n + BLOCK_N > whole:
+            column = n + tl.arange(0, BLOCK_N)
+            seen = (column < Sk)[None, :]
+            if CAUSAL:
+                seen = seen & (row[:, None] >= column[None, :])
+            s = tl.where(seen, s, float("-inf"))
+        new_top = tl.maximum(top, tl.max(s, axis=1) * scale2)
+        p = tl.exp2(s * scale2 - new_top[:, None])
+        shrink = tl.exp2(top - new_top)
+        total = total * shrink + tl.sum(p, axis=1)
+        v_tile = v.load([b, h, n, 0]).reshape(BLOCK_N, BLOCK_D)
+        o = dot(p.to(v_tile.dtype), v_tile, o * shrink[:, None])
+        top = new_top
+    store_rows(o_ptr, o / total[:, None], head, row, Sq, D)
+    lse_ptr += tl.cast(head, tl.int64) * lse_stride
+    tl.store(lse_ptr + row, (top + tl.log2(total)) * LN_2, mask=row < Sq)
+
+
+@triton.jit
+def attention_backward_delta_kernel(
+    o,
+    do,
+    delta_ptr,
+    B,
+    H,
+    Sq,
+    D,
+    delta_stride,
+    BLOCK_M: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    """Δ = Σ over D of O dO, which is Σ over keys of P dP, the mean that softmax's backward needs.
+
+    Args:
+        o, do: B × H × Sq × D, as `tiled` gives them, read.
+        delta_ptr: for each head a row of delta_stride fp32 (fp64) cells, the first Sq written.
+    """
+    blocks = tl.cdiv(Sq, BLOCK_M)
+    head = tl.program_id(0) // blocks
+    b, h = head // H, head % H
+    m = tl.program_id(0) % blocks * BLOCK_M
+    o = described(o, B, H, Sq, D, BLOCK_M, BLOCK_D).load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
+    do = described(do, B, H, Sq, D, BLOCK_M, BLOCK_D).load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
+    row = m + tl.arange(0, BLOCK_M)
+    delta_ptr += tl.cast(head, tl.int64) * delta_stride
+    tl.store(delta_ptr + row, tl.sum(widen(o) * widen(do), axis=1), mask=row < Sq)
+
+
+@triton.jit
+def attention_backward_dkdv_kernel(
+    q,
+    k,
+    v,
+    do,
+    lse,
+    delta,
+    dk_ptr,
+    dv_ptr,
+    B,
+    H,
+    Sq,
+    Sk,
+    D,
+    scale: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    NEED_DK: tl.constexpr,
+    NEED_DV: tl.constexpr,
+):
+    """dV = Pᵀ dO and dK = scale dSᵀ Q for BLOCK_N keys, with dS = P (dP − Δ) and dP = dO Vᵀ.
+
+    Everything is computed transposed, keys by queries, so that Pᵀ and dSᵀ go from registers
+    straight into the next product.
+
+    Args:
+        q, do: B × H × Sq × D, as `tiled` gives them, read.
+        k, v: B × H × Sk × D, as `tiled` gives them, read.
+        lse, delta: heads × Sq, as `tiled` gives them, read.
+        dk_ptr, dv_ptr: B × H × Sk × D, written if NEED_DK, NEED_DV.
+    """
+    blocks = tl.cdiv(Sk, BLOCK_N)
+    head = tl.program_id(0) // blocks
+    b, h = head // H, head % H
+    n = tl.program_id(0) % blocks * BLOCK_N
+    column = n + tl.arange(0, BLOCK_N)
+    k = described(k, B, H, Sk, D, BLOCK_N, BLOCK_D).load([b, h, n, 0]).reshape(BLOCK_N, BLOCK_D)
+    v = described(v, B, H, Sk, D, BLOCK_N, BLOCK_D).load([b, h, n, 0]).reshape(BLOCK_N, BLOCK_D)
+    q = described(q, B, H, Sq, D, BLOCK_M, BLOCK_D)
+    do = described(do, B, H, Sq, D, BLOCK_M, BLOCK_D)
+    lse = statistics(lse, B * H, Sq, BLOCK_M)
+    delta = statistics(delta, B * H, Sq, BLOCK_M)
+    WIDE: tl.constexpr = lse.dtype
+    dk = tl.zeros([BLOCK_N, BLOCK_D], dtype=WIDE)
+    dv = tl.zeros([BLOCK_N, BLOCK_D], dtype=WIDE)
+    # Queries before the block's first key see none of it, those past its last key see all.
+    start = n // BLOCK_M * BLOCK_M if CAUSAL else 0
+    whole = n + BLOCK_N - 1 if CAUSAL else 0
+    for m in range(start, Sq, BLOCK_M):
+        # Past Sq, tiles are zero: with q, dO, lse and Δ all zero a query adds nothing.
+        q_tile = q.load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
+        lse_tile = lse.load([head, m]).reshape(BLOCK_M) * LOG2_E
+        s = dot(k, q_tile.T, tl.zeros([BLOCK_N, BLOCK_M], dtype=WIDE))
+        p = tl.exp2(s * (scale * LOG2_E) - lse_tile[None, :])
+        if m < whole:
+            row = m + tl.arange(0, BLOCK_M)
+            p = tl.where(row[None, :] >= column[:, None], p, 0.0)
+        do_tile = do.load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
+        delta_tile = delta.load([head, m]).reshape(BLOCK_M)
+        if NEED_DK:
+            dp = dot(v, do_tile.T, tl.zeros([BLOCK_N, BLOCK_M], dtype=WIDE))
+        if NEED_DV:
+            dv = dot(p.to(do_tile.dtype), do_tile, dv)
+        if NEED_DK:
+            ds = p * (dp - delta_tile[None, :])
+            dk = dot(ds.to(q_tile.dtype), q_tile, dk)
+    if NEED_DK:
+        store_rows(dk_ptr, dk * scale, head, column, Sk, D)
+    if NEED_DV:
+        store_rows(dv_ptr, dv, head, column, Sk, D)
+
+
+@triton.jit
+def attention_backward_dq_kernel(
+    q,
+    k,
+    v,
+    do,
+    lse,
+    delta,
+    dq_ptr,
+    B,
+    H,
+    Sq,
+    Sk,
+    D,
+    scale: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    """dQ = scale dS K for BLOCK_M queries, with dS = P (dP − Δ) and dP = dO Vᵀ.
+
+    P and dP are computed a second time here, so that no two programs add to one cell.
+
+    Args:
+        q, do: B × H × Sq × D, as `tiled` gives them, read.
+        k, v: B × H × Sk × D, as `tiled` gives them, read.
+        lse, delta: heads × Sq, as `tiled` gives them, read.
+        dq_ptr: B × H × Sq × D, written.
+    """
+    blocks = tl.cdiv(Sq, BLOCK_M)
+    head = tl.program_id(0) // blocks
+    b, h = head // H, head % H
+    m = (blocks - 1 - tl.program_id(0) % blocks) * BLOCK_M
+    row = m + tl.arange(0, BLOCK_M)
+    k = described(k, B, H, Sk, D, BLOCK_N, BLOCK_D)
+    v = described(v, B, H, Sk, D, BLOCK_N, BLOCK_D)
+    q = described(q, B, H, Sq, D, BLOCK_M, BLOCK_D).load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
+    do = described(do, B, H, Sq, D, BLOCK_M, BLOCK_D).load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
+    lse = statistics(lse, B * H, Sq, BLOCK_M).load([head, m]).reshape(BLOCK_M) * LOG2_E
+    delta = statistics(delta, B * H, Sq, BLOCK_M).load([head, m]).reshape(BLOCK_M)
+    WIDE: tl.constexpr = lse.dtype
+    dq = tl.zeros([BLOCK_M, BLOCK_D], dtype=WIDE)
+    end = min(Sk, m + BLOCK_M) if CAUSAL else Sk
+    whole = min(Sk, m + 1) if CAUSAL else Sk
+    for n in range(0, end, BLOCK_N):
+        k_tile = k.load([b, h, n, 0]).reshape(BLOCK_N, BLOCK_D)
+        v_tile = v.load([b, h, n, 0]).reshape(BLOCK_N, BLOCK_D)
+        s = dot(q, k_tile.T, tl.zeros([BLOCK_M, BLOCK_N], dtype=WIDE))
+        dp = dot(do, v_tile.T, tl.zeros([BLOCK_M, BLOCK_N], dtype=WIDE))
+        p = tl.exp2(s * (scale * LOG2_E) - lse[:, None])
+        if n + BLOCK_N > whole:
+            column = n + tl.arange(0, BLOCK_N)
+            seen = (column < Sk)[None, :]
+            if CAUSAL:
+                seen = seen & (row[:, None] >= column[None, :])
+            p = tl.where(seen, p, 0.0)
+        ds = p * (dp - delta[:, None])
+        dq = dot(ds.to(k_tile.dtype), k_tile, dq)
+    store_rows(dq_ptr, dq * scale, head, row, Sq, D)
+
+
+def blocks(table: dict[int, dict[int, tuple[int, int, int, int]]], q: Tensor) -> tuple[int, ...]:
+    """BLOCK_M, BLOCK_N, BLOCK_D, warps and stages for heads of the size of those in `q`."""
+    BLOCK_D = max(16, triton.next_power_of_2(q.shape[-1]))
+    by_width = table[q.element_size()]
+    BLOCK_M, BLOCK_N, warps, stages = next(by_width[w] for w in by_width if w >= BLOCK_D)
+    return BLOCK_M, BLOCK_N, BLOCK_D, warps, stages
+
+
+def fitting(stages: int, held: int, streamed: int, BLOCK_D: int, q: Tensor) -> int:
+    """As many stages of a loop that holds and streams so many rows as shared memory has room for,
+    which on consumer GPUs is less than half of an H100's."""
+    row = BLOCK_D * q.element_size()
+    return max(1, min(stages, (shared_memory(q) - 1024 - held * row) // (streamed * row)))
+
+
+def new_statistic(q: Tensor) -> Tensor:
+    """A cell for each query, heads × Sq, rows padded to the 16 bytes that TMA asks for."""
+    B, H, Sq, _ = q.shape
+    return torch.empty(B * H, triton.cdiv(Sq, 4) * 4, dtype=statistic_dtype(q), device=q.device)
+
+
+def attention_forward(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float
+) -> tuple[Tensor, Tensor]:
+    """Launch `attention_kernel`; returns O and the logsumexp of each query's scores."""
+    (B, H, Sq, D), Sk = q.shape, k.shape[2]
+    o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    lse = new_statistic(q)
+    if not (q.numel() and k.numel()):
+        return o.zero_(), lse
+    BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(FORWARD, q)
+    keys = [1, 1, BLOCK_N, BLOCK_D]
+    with on_device_of(q):
+        attention_kernel[(triton.cdiv(Sq, BLOCK_M) * B * H,)](
+            tiled(q, [1, 1, BLOCK_M, BLOCK_D]), tiled(k, keys), tiled(v, keys), o, lse,
+            B, H, Sq, Sk, D, lse.stride(0), scale, causal, BLOCK_M, BLOCK_N, BLOCK_D,
+            num_warps=warps, num_stages=fitting(stages, BLOCK_M, 2 * BLOCK_N, BLOCK_D, q),
+        )  # fmt: skip
+    return o, lse
+
+
+def attention_backward(
+    do: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    o: Tensor,
+    lse: Tensor,
+    causal: bool,
+    scale: float,
+    need_dq: bool,
+    need_dk: bool,
+    need_dv: bool,
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Launch the three backward kernels: Δ for all queries, dK and dV by keys, dQ by queries."""
+    (B, H, Sq, D), Sk = q.shape, k.shape[2]
+    dq, dk, dv = (
+        torch.empty(t.shape, dtype=t.dtype, device=t.device) if need else None
+        for t, need in ((q, need_dq), (k, need_dk), (v, need_dv))
+    )
+    if not (q.numel() and k.numel()):
+        for t in (dq, dk, dv):
+            if t is not None:
+                t.zero_()
+        return dq, dk, dv
+    delta = new_statistic(q)
+    q, k, v, do = aligned(q), aligned(k), aligned(v), aligned(do)
+    with on_device_of(q):
+        BLOCK_M, _, BLOCK_D, warps, _ = blocks(FORWARD, q)
+        queries = [1, 1, BLOCK_M, BLOCK_D]
+        attention_backward_delta_kernel[(triton.cdiv(Sq, BLOCK_M) * B * H,)](
+            tiled(o, queries), tiled(do, queries), delta, B, H, Sq, D, delta.stride(0),
+            BLOCK_M, BLOCK_D, num_warps=warps,
+        )  # fmt: skip
+        if need_dk or need_dv:
+            BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(BACKWARD_DKDV, q)
+            queries, keys = [1, 1, BLOCK_M, BLOCK_D], [1, 1, BLOCK_N, BLOCK_D]
+            attention_backward_dkdv_kernel[(triton.cdiv(Sk, BLOCK_N) * B * H,)](
+                tiled(q, queries), tiled(k, keys), tiled(v, keys), tiled(do, queries),
+                tiled(lse[:, :Sq], [1, BLOCK_M]), tiled(delta[:, :Sq], [1, BLOCK_M]), dk, dv,
+                B, H, Sq, Sk, D, scale, causal, BLOCK_M, BLOCK_N, BLOCK_D, need_dk, need_dv,
+                num_warps=warps, num_stages=fitting(stages, 2 * BLOCK_N, 2 * BLOCK_M, BLOCK_D, q),
+            )  # fmt: skip
+        if need_dq:
+            BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(BACKWARD_DQ, q)
+            queries, keys = [1, 1, BLOCK_M, BLOCK_D], [1, 1, BLOCK_N, BLOCK_D]
+            attention_backward_dq_kernel[(triton.cdiv(Sq, BLOCK_M) * B * H,)](
+                tiled(q, queries), tiled(k, keys), tiled(v, keys), tiled(do, queries),
+                tiled(lse[:, :Sq], [1, BLOCK_M]), tiled(delta[:, :Sq], [1, BLOCK_M]), dq,
+                B, H, Sq, Sk, D, scale, causal, BLOCK_M, BLOCK_N, BLOCK_D,
+                num_warps=warps, num_stages=fitting(stages, 2 * BLOCK_M, 2 * BLOCK_N, BLOCK_D, q),
+            )  # fmt: skip
+    return dq, dk, dv
+
+
+class Attention(torch.autograd.Function):
+    """The graph node of `attention`. Saves Q, K, V, O and one logsumexp a query.
+
+    From that one number P = exp(S − lse) follows block by block; P itself would be Sq × Sk.
+    """
+
+    @staticmethod
+    def forward(
+        q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float
+    ) -> tuple[Tensor, Tensor]:
+        return attention_forward(q, k, v, causal, scale)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        q, k, v, ctx.causal, ctx.scale = inputs
+        o, lse = output
+        ctx.mark_non_differentiable(lse)
+        ctx.save_for_backward(q, k, v, o, lse)
+
+    @staticmethod
+    def backward(ctx: Any, do: Tensor, _dlse: Tensor) -> tuple[Tensor | None, ...]:
+        needs = ctx.needs_input_grad[:3]
+        saved = ctx.saved_tensors
+        grads = first_order(attention_backward, do, *saved, ctx.causal, ctx.scale, *needs)
+        return *grads, None, None
+
+
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, causal: bool = False, scale: float | None = None
+) -> Tensor:
+    r"""Scaled dot-product attention, differentiable once.
+
+    $$S = \text{scale}\; Q K^\top, \qquad P = \operatorname{softmax}(S), \qquad O = P V$$
+
+    $$dV = P^\top dO, \quad dP = dO\,V^\top, \quad \Delta = \textstyle\sum_D O\,dO, \quad
+    dS = P\,(dP - \Delta), \quad dQ = \text{scale}\; dS\,K, \quad dK = \text{scale}\; dS^\top Q$$
+
+    Args:
+        q: Q, (B, H, Sq, D), any layout, fp16, bf16, fp32 or fp64, D up to 256.
+        k: K, (B, H, Sk, D), of q's dtype.
+        v: V, (B, H, Sk, D), of q's dtype.
+        causal: query i sees keys 0 to i, counted from the start of both (the mask is aligned to
+            the top left, as `is_causal` of `torch.nn.functional.scaled_dot_product_attention`),
+            so that each sees at least one.
+        scale: factor of the scores; `None` means 1/√D.
+
+    Returns:
+        O, (B, H, Sq, D), contiguous, of q's dtype; zeros where there are no keys. Scores,
+        exponentials and sums are fp32 (fp64 for fp64; fp32 operands are not rounded to TF32), and
+        P and dS are rounded to the inputs' dtype before they are multiplied. Inside autocast,
+        arguments other than fp64 are cast to its dtype first.
+
+    Raises:
+        TypeError: an argument is no floating tensor, or dtypes differ.
+        ValueError: an argument is where no kernel can run, or shapes do not fit.
+
+    Source: Dao, "FlashAttention-2", 2023 (arXiv:2307.08691).
+    """
+    check_tensors("attention", q=q, k=k, v=v)
+    if q.dim() != 4 or k.dim() != 4 or k.shape != v.shape or _but_length(q) != _but_length(k):
+        raise ValueError(
+            f"attention: q has shape {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)}; "
+            "expected (B, H, Sq, D), (B, H, Sk, D) and (B, H, Sk, D)"
+        )
+    if q.shape[3] > 256:
+        raise ValueError(f"attention: q has heads of size {q.shape[3]}; expected at most 256")
+    q, k, v = autocast_to_half(q, k, v)
+    check_one_dtype("attention", q=q, k=k, v=v)
+    scale = 1 / math.sqrt(max(q.shape[3], 1)) if scale is None else float(scale)
+    if scale < 0:  # the running maximum in the kernels is that of scale S, taken as scale max S
+        q, scale = -q, -scale
+    o, _ = Attention.apply(q, k, v, bool(causal), scale)
+    return o
+
+
+def _but_length(t: Tensor) -> tuple[int, ...]:
+    B, H, _, D = t.shape
+    return B, H, D

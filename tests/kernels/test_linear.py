@@ -1,0 +1,151 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradkernels.linear import linear, matmul
+
+OUT = 21
+
+
+def rounded(*shape, device, dtype):
+    return torch.randn(shape, device=device, dtype=torch.float64).to(dtype)
+
+
+def bounds(x, w, b, dy):
+    # A sum of n products in whatever order errs by n roundings of the sum of sizes (Higham,
+    # Accuracy and Stability, section 3.1); two more for what an MMA's aligned addition cuts off.
+    # Each result is rounded once when stored.
+    out, n = w.shape
+    rows = max(1, x.numel() // max(1, n))
+    X, DY = x.abs().reshape(-1, n), dy.abs().reshape(-1, out)
+    y = (X @ w.abs().T + b.abs()).view(dy.shape)
+    dx, dw, db = (DY @ w.abs()).view(x.shape), DY.T @ X, DY.sum(0)
+    steps = [n + 3, out + 2, rows + 2, rows + 2]
+    return [(size, k * size) for size, k in zip((y, dx, dw, db), steps, strict=True)]
+
+
+def test_agrees_with_fp64(device, agree, arrange, dtype, shape, layout, dy_layout):
+    x = arrange(rounded(*shape, device=device, dtype=dtype), layout)
+    w = arrange(rounded(OUT, shape[-1], device=device, dtype=dtype), layout)
+    b = rounded(2 * OUT, device=device, dtype=dtype)[::2]
+    dy = arrange(rounded(*shape[:-1], OUT, device=device, dtype=dtype), dy_layout)
+    agree(linear, F.linear, [x, w, b], dy, bounds, "linear")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("layout", ["contiguous", "transposed", "sliced"])
+def test_matmul_agrees_with_fp64(device, agree, arrange, dtype, layout):
+    x, dy = (
+        rounded(3, 11, 19, device=device, dtype=dtype),
+        rounded(3, 11, 7, device=device, dtype=dtype),
+    )
+    w = rounded(19, 7, device=device, dtype=dtype)
+    given = [arrange(x, layout), arrange(w, layout)]
+
+    def without_bias(x, w, dy):
+        y, dx, dw, _ = bounds(x, w.T, w.new_zeros(7), dy)
+        return [y, dx, tuple(size.T for size in dw)]
+
+    agree(matmul, torch.matmul, given, arrange(dy, layout), without_bias, "matmul")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("rows, n, out", [(1000, 700, 900), (4096, 1024, 2048), (17, 5000, 40)])
+@pytest.mark.gpu
+def test_many_tiles(device, agree, dtype, rows, n, out):
+    given = [rounded(*s, device=device, dtype=dtype) for s in ((rows, n), (out, n), (out,))]
+    dy = rounded(rows, out, device=device, dtype=dtype)
+    agree(linear, F.linear, given, dy, bounds, "linear/many")
+
+
+def test_several_tiles_and_steps(device, agree):
+    given = [
+        rounded(*s, device=device, dtype=torch.float32) for s in ((150, 40), (140, 40), (140,))
+    ]
+    agree(linear, F.linear, given, torch.randn(150, 140, device=device), bounds, "linear/tiles")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.booleans(), st.booleans())
+def test_any_shape(rows, n, out, transpose_x, transpose_w):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x, w = torch.randn(rows, n, device=device), torch.randn(out, n, device=device)
+    x = x.T.contiguous().T if transpose_x else x
+    w = w.T.contiguous().T if transpose_w else w
+    x.requires_grad_(), w.requires_grad_()
+    y, want = linear(x, w), F.linear(x, w)
+    assert y.shape == want.shape and torch.allclose(y, want, atol=1e-4)
+    dy = torch.randn_like(y)
+    got, want = (torch.autograd.grad(v, (x, w), dy) for v in (y, want))
+    for g, e in zip(got, want, strict=True):
+        assert g.shape == e.shape and torch.allclose(g, e, atol=1e-4)
+
+
+def test_fp32_is_not_rounded_to_tf32(device):
+    # 1 + 2⁻¹² has 13 bits of significand: TF32 keeps 11 and would answer 1.
+    x = torch.full((16, 16), 1 + 2**-12, device=device)
+    assert torch.equal(linear(x, torch.eye(16, device=device)), x)
+
+
+@pytest.mark.parametrize("asked", ["x", "weight", "bias"])
+def test_computes_only_the_gradient_asked_for(device, asked):
+    shapes = {"x": (5, 9), "weight": (4, 9), "bias": (4,)}
+    given = {name: torch.randn(s, device=device) for name, s in shapes.items()}
+    every = {name: t.clone().requires_grad_() for name, t in given.items()}
+    given[asked].requires_grad_()
+    linear(**given).square().sum().backward()
+    linear(**every).square().sum().backward()
+    assert torch.equal(given[asked].grad, every[asked].grad)
+
+
+def test_a_vector_gives_a_vector(device):
+    x, w = torch.randn(9, device=device), torch.randn(4, 9, device=device)
+    assert torch.allclose(linear(x, w), F.linear(x, w), atol=1e-5)
+    assert torch.allclose(matmul(x, w.T), F.linear(x, w), atol=1e-5)
+
+
+@pytest.mark.parametrize("rows, n, out", [(0, 4, 3), (3, 0, 4), (3, 4, 0), (0, 0, 0)])
+def test_empty_sizes_are_torchs(device, rows, n, out):
+    given = [torch.randn(s, device=device).requires_grad_() for s in ((rows, n), (out, n), (out,))]
+    y, want = linear(*given), F.linear(*given)
+    assert torch.equal(y, want)
+    dy = torch.randn_like(y)
+    for g, e in zip(torch.autograd.grad(y, given, dy), torch.autograd.grad(want, given, dy)):
+        assert g.shape == e.shape and torch.allclose(g, e, atol=1e-6)
+
+
+@pytest.mark.gpu
+def test_an_input_of_more_elements_than_an_int32_counts(device):
+    rows, n = 2**15 + 3, 2**16 + 8
+    x = torch.zeros(rows, n, device=device, dtype=torch.float16)
+    x[-1, -1] = 2
+    w = torch.ones(16, n, device=device, dtype=torch.float16).requires_grad_()
+    y = linear(x, w)
+    assert y[-1].eq(2).all() and y[:-1].eq(0).all()
+    y.backward(torch.ones_like(y))
+    assert w.grad[:, -1].eq(2).all() and w.grad[:, :-1].eq(0).all()
+
+
+def test_says_which_argument_is_wrong(device):
+    x, w, b = (torch.randn(s, device=device) for s in ((2, 8), (3, 7), (4,)))
+    with pytest.raises(ValueError, match=r"x has shape \(2, 8\) and weight \(3, 7\); expected"):
+        linear(x, w)
+    with pytest.raises(ValueError, match=r"bias has shape \(4,\); expected \(3,\)"):
+        linear(x[:, :7], w, b)
+    with pytest.raises(TypeError, match=r"weight has dtype torch\.float64 and x torch\.float32"):
+        linear(x[:, :7], w.double())
+    with pytest.raises(ValueError, match=r"x has shape \(2, 8\) and w \(3, 7\); expected"):
+        matmul(x, w)
+    with pytest.raises(ValueError, match=r"x has shape \(\) and weight"):
+        linear(x[0, 0], w)
+
+
+def test_autocast_casts_as_torch_does(device):
+    x, w, b = (torch.randn(s, device=device).requires_grad_() for s in ((2, 8), (3, 8), (3,)))
+    with torch.autocast(device, torch.bfloat16):
+        y, want = linear(x, w, b), F.linear(x, w, b)
+    assert y.dtype == want.dtype == torch.bfloat16
+    y.sum().backward()
+    assert x.grad.dtype == w.grad.dtype == b.grad.dtype == torch.float32
