@@ -230,14 +230,15 @@ class SaveOrRecompute extends HTMLElement {
     this.get(".note").textContent = this.note(state, measured);
   }
 
-  // What the run measured beyond a forward and backward that neither save nor recompute.
+  // What the run measured, without what both ways share: the traffic, and the forward's own work.
   measured({ machine, unit, bytes }) {
     if (machine !== this.points.machine || bytes[0] !== 2) return [];
     const rows = this.points.rows.filter((row) => row.unit === unit);
-    const base = rows.find((row) => row.operations === 0)?.recompute;
-    if (base === undefined) return [];
+    const idle = rows.find((row) => row.operations === 0);
+    if (!idle) return [];
+    const saved = (idle.save - idle.recompute) * 1e-12;
     return rows.map(({ operations, save, recompute }) => ({
-      operations, save: (save - base) * 1e-12, recompute: (recompute - base) * 1e-12,
+      operations, save: saved, recompute: saved + (recompute - save) * 1e-12,
     }));
   }
 
