@@ -16,7 +16,6 @@ from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.extensions import Extension
-from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 from markdown.util import AtomicString
@@ -56,8 +55,6 @@ class CapturesExtension(Extension):
         md.preprocessors.register(_Blocks(md, self.page), "capture_blocks", 27)
         # After inline Markdown (20), before MkDocs extracts anchors (5) and rewrites links (0).
         md.treeprocessors.register(_Links(md, self.page), "capture_links", 15)
-        # After raw HTML is put back (30).
-        md.postprocessors.register(_Leftovers(md, self.page), "capture_leftovers", 1)
 
     def reset(self) -> None:
         self.page.begin()
@@ -179,6 +176,16 @@ class _Links(Treeprocessor):
                 href = element.get(attribute, "")
                 if href.startswith("capture:"):
                     self._put_in(element, attribute, href)
+        self._refuse_raw_html()
+        self.page.finish()
+
+    def _refuse_raw_html(self) -> None:
+        """Targets in raw HTML, which is kept apart from the tree."""
+        for raw in self.md.htmlStash.rawHtmlBlocks:
+            for href in _RAW_TARGET.findall(raw if isinstance(raw, str) else ""):
+                message = f"'{href}' stands in raw HTML; write the link in Markdown"
+                line = self.page.line_of(href, "")
+                self.page.faults.append(Fault(self.page.name, line, message))
 
     def _put_in(self, element: Element, attribute: str, href: str) -> None:
         text = " ".join("".join(element.itertext()).split())
@@ -233,20 +240,7 @@ class _Links(Treeprocessor):
         return re.sub("\x02(\\d+)\x03", lambda found: chr(int(found[1])), text)
 
 
-class _Leftovers(Postprocessor):
-    """Refuses `capture:` targets in raw HTML, which no other part sees, and ends the page."""
-
-    def __init__(self, md: Markdown, page: _Page):
-        super().__init__(md)
-        self.page = page
-
-    def run(self, text: str) -> str:
-        for tag in re.finditer(r"""<\w[^>]*\s(?:href|src)=["']?(capture:[^"'\s>]*)""", text):
-            href = tag[1]
-            message = f"'{href}' stands in raw HTML; write the link in Markdown"
-            self.page.faults.append(Fault(self.page.name, self.page.line_of(href, ""), message))
-        self.page.finish()
-        return text
+_RAW_TARGET = re.compile(r"""<\w[^>]*\s(?:href|src)=["']?(capture:[^"'\s>]*)""")
 
 
 def _may_hold_forms(text: str) -> bool:
