@@ -19,7 +19,7 @@ class ScaledActivation(torch.nn.Module):
 
 # %% one-step
 torch.manual_seed(0)
-x = torch.randn(256, 8, device=device)
+x = torch.randn(256, 8).to(device)
 target = 2.5 * torch.nn.functional.silu(x)
 
 activation = ScaledActivation(scale=1.0).to(device)

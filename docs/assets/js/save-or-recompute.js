@@ -223,7 +223,7 @@ class SaveOrRecompute extends HTMLElement {
       <path class="recompute" d="M${x(0)} ${y(0)}L${x(end)} ${y(end * slope)}"/>
       ${dots("save")}${dots("recompute")}
       <circle class="here" cx="${x(Math.min(state.operations, end))}" cy="${y(Math.min(state.operations * slope, top))}" r="6"/>
-      <text x="348" y="${y(saved) - 6}" text-anchor="end">save</text>
+      <text x="348" y="${y(Math.max(saved, ...measured.map((point) => point.save))) - 7}" text-anchor="end">save</text>
       <text x="${x(end * 0.9) - 8}" y="${y(end * 0.9 * slope)}" text-anchor="end">recompute</text>`;
     svg.setAttribute("aria-label",
       `Saving costs ${seconds(saved)} an element whatever the work; recomputing grows with it and passes saving at ${round(meets)} ${WORK[state.work]}.`);
