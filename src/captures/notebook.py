@@ -106,8 +106,10 @@ class _Notebook:
             return
         bound = parse_module(script.path, code).by_name
         self._bind(script.name, bound)
-        outputs = self._outputs(script, script.cells[index].name)
-        self._add("code", code, outputs=outputs, execution_count=None)
+        name = script.cells[index].name
+        origin = {"example": script.name, "cell": name}
+        outputs = self._outputs(script, name)
+        self._add("code", code, outputs=outputs, execution_count=None, metadata=origin)
 
     def _bind(self, example: str, names: Any) -> None:
         """Note which examples and definitions lose a name to a new binding of it."""
@@ -135,8 +137,8 @@ class _Notebook:
     def _add(self, kind: str, source: str, **more: Any) -> None:
         seed = f"{len(self.cells)} {source}"
         identity = hashlib.sha256(seed.encode()).hexdigest()[:12]
-        cell = {"cell_type": kind, "id": identity, "metadata": {}, "source": _lines(source), **more}
-        self.cells.append(cell)
+        cell = {"cell_type": kind, "id": identity, "metadata": {}, "source": _lines(source)}
+        self.cells.append(cell | more)
 
     def text(self) -> str:
         if self.machines:

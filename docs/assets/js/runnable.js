@@ -45,6 +45,7 @@ function say(link, words, state) {
   link.dataset.timer = setTimeout(() => {
     link.textContent = link.dataset.words;
     delete link.dataset.state;
+    announcer().textContent = ""; // the same words are not heard twice in a row
   }, SAID_MS);
 }
 
