@@ -90,6 +90,7 @@ class _Kept:
     """Where following the same names led before, while the modules read stay the same."""
 
     imports: frozenset[Import]
+    faults: tuple[Fault, ...]
     taken: dict[Path, dict[int, Definition]]
     objects: dict[Path, set[str]]
     asked: dict[_Origin, str]
@@ -155,6 +156,7 @@ class _Inliner:
         kept = _KEPT.get(self.key)
         if kept is not None and all(read_module(path) is m for path, m in kept.read.items()):
             self.imports |= kept.imports
+            self.faults += kept.faults
             self.taken, self.objects = kept.taken, kept.objects
             self.asked, self.order = kept.asked, kept.order
             return
@@ -166,10 +168,16 @@ class _Inliner:
                 self.fault(f"`{ask.name}` is also imported as `{self.asked[origin]}`")
         self._take_effects()
         self.order = self._order()
-        if not self.faults:
-            read = {path: self._module(path) for path in self.read}
+        where = self.project.relative(self.script.path)
+        if all(fault.path != where for fault in self.faults):
             _KEPT[self.key] = _Kept(
-                frozenset(self.imports), self.taken, self.objects, self.asked, self.order, read
+                frozenset(self.imports),
+                tuple(self.faults),
+                self.taken,
+                self.objects,
+                self.asked,
+                self.order,
+                {path: self._module(path) for path in self.read},
             )
         self.imports |= others
 
@@ -306,7 +314,7 @@ class _Inliner:
         """The definitions of each module, renamed where two things would have one name."""
         names = self._names(cells)
         kept = _KEPT.get(self.key)
-        written = kept.written if kept is not None and not self.faults else {}
+        written = kept.written if kept is not None else {}
         outcome = frozenset(names.items())
         if outcome not in written:
             written[outcome] = self._write(names)

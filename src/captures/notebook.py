@@ -105,7 +105,7 @@ class _Notebook:
         if not code:
             return
         bound = parse_module(script.path, code).by_name
-        self._bind(script.name, bound)
+        self._bind(script.name, _words(code) & _RANDOM | set(bound))
         name = script.cells[index].name
         origin = {"example": script.name, "cell": name}
         outputs = self._outputs(script, name)
@@ -183,7 +183,15 @@ def _lines(text: str) -> list[str]:
 
 
 def _words(code: str) -> set[str]:
-    return set(re.findall(r"\w+", code))
+    words = set(re.findall(r"\w+", code))
+    return words | _RANDOM if words & _RANDOM else words
+
+
+# Whoever uses one of these moves the random state that the others draw from.
+_RANDOM = frozenset(
+    {"bernoulli", "dropout", "manual_seed", "normal_", "rand", "randint", "randn", "randn_like"}
+    | {"rand_like", "random", "randperm", "uniform_"}
+)
 
 
 _LINK = re.compile(r"(?P<before>\]\(<?)(?P<href>(?![a-z+]+:|/)[^)\s>]+)")

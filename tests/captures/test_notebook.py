@@ -131,6 +131,17 @@ def test_executed_from_top_to_bottom_it_says_what_it_shows(house, tmp_path) -> N
     assert done.stdout.count("second: 5") == 1
 
 
+def test_an_example_starts_anew_where_another_moved_the_random_state(house) -> None:
+    draw = "# %% setup\nimport random\n\nrandom.seed(0)\n\n# %% {}\nprint(random.random())\n"
+    house.example("a/one", draw.format("first") + "\n# %% second\nprint(random.random())\n")
+    house.example("a/two", draw.format("claim"))
+    house.record("a/one", {"setup": "", "first": "0.8", "second": "0.7"})
+    house.record("a/two", {"setup": "", "claim": "0.8"})
+    runs = ("a/one#first", "a/two#claim", "a/one#second")
+    house.write("docs/lessons/one.md", "\n\n".join(f"::: run {run}" for run in runs))
+    assert cells(house, "code").count("random.seed(0)") == 3
+
+
 def test_prose_keeps_its_order_and_needs_no_extension(house) -> None:
     prose = cells(house, "markdown")
     assert prose[0].startswith("# One\n\nSee ")
