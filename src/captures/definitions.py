@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from captures.script import parse
+
 
 @dataclass(frozen=True)
 class Definition:
@@ -76,7 +78,7 @@ def _read_module(path: Path, _mtime: int, _size: int) -> Module:
 @lru_cache(maxsize=4096)
 def parse_module(path: Path, text: str) -> Module:
     lines = text.split("\n")
-    return Module(path, text, tuple(_definition(node, lines) for node in ast.parse(text).body))
+    return Module(path, text, tuple(_definition(node, lines) for node in parse(text).body))
 
 
 def _definition(node: ast.stmt, lines: list[str]) -> Definition:
