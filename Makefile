@@ -21,7 +21,7 @@ test: .venv/everything ## the whole suite, as CI runs it
 	$(BIN)/pytest -n 2 -m "not gpu and not soak"
 
 .PHONY: serve
-serve: .venv/pages ## edit the lessons with live reload on http://127.0.0.1:8000 (needs no torch)
+serve: .venv/pages ## edit the lessons with live reload on http://127.0.0.1:8000/ (needs no torch)
 	$(BIN)/mkdocs serve
 
 .PHONY: check
@@ -42,7 +42,7 @@ capture: .venv/everything ## on a GPU: run every example and refresh the committ
 
 .PHONY: test-gpu
 test-gpu: .venv/everything ## on a GPU: the tests whose figures only a GPU can prove
-	$(BIN)/pytest -m gpu
+	$(BIN)/pytest tests/kernels -m gpu --report tests/gpu_report.txt
 
 .PHONY: release
 release: .venv/everything ## what publishing builds: as site, and no GPU capture may be stale
