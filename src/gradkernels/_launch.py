@@ -160,14 +160,15 @@ def as_rows(x: Tensor, n: int) -> Tensor:
     return rows.resolve_neg() if rows.stride(1) == 1 or n <= 1 else rows.contiguous()
 
 
-def tile(n: int) -> tuple[int, int, int, int]:
+def tile(n: int, elements_per_thread: int = 16) -> tuple[int, int, int, int]:
     """How one program covers rows of `n`: ROWS at a time, BLOCK wide, in BLOCKS steps, by warps.
 
     Sixteen elements a thread keep enough loads in flight and leave room for several programs.
     """
     BLOCK = min(triton.next_power_of_2(max(1, n)), MAX_BLOCK)
     ROWS = max(1, 2048 // BLOCK)
-    return ROWS, BLOCK, triton.cdiv(n, BLOCK), min(16, max(1, ROWS * BLOCK // 512))
+    warps = max(1, ROWS * BLOCK // (32 * elements_per_thread))
+    return ROWS, BLOCK, triton.cdiv(n, BLOCK), min(16, warps)
 
 
 def persistent_tile(x: Tensor, n: int) -> tuple[int, int, int, int, int, int]:

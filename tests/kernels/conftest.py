@@ -75,6 +75,15 @@ def _arrange(t, layout):
 
 
 @pytest.fixture
+def narrow(monkeypatch):
+    """Rows of more than 64 elements are wide ones: taken block by block, or shared by programs."""
+    from gradkernels import _launch
+
+    monkeypatch.setattr(_launch, "MAX_BLOCK", 64)
+    monkeypatch.setattr(_launch, "MAX_TILE_BYTES", 256)
+
+
+@pytest.fixture
 def agree(record_property):
     """Compare an operation and its gradients with an fp64 reference.
 

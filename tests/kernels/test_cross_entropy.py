@@ -32,11 +32,15 @@ def checks(target, reduction):
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("shape", [(1, 1), (5, 33), (3, 1025), (70, 3)], ids=str)
-@pytest.mark.parametrize("layout", ["contiguous", "transposed", "sliced", "unaligned", "expanded"])
-@pytest.mark.parametrize("dt", ["float16", "bfloat16", "float32", "float64"])
-def test_agrees_with_fp64(device, agree, arrange, dt, layout, shape, reduction):
-    x = arrange(3 * torch.randn(shape).to(device, getattr(torch, dt)), layout)
+@pytest.mark.parametrize(
+    ("shape", "layout"),
+    [((5, 33), layout) for layout in ("transposed", "sliced", "unaligned", "expanded")]
+    + [(shape, "contiguous") for shape in ((1, 1), (5, 33), (3, 1025), (20, 3))],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_agrees_with_fp64(device, agree, arrange, dtype, layout, shape, reduction):
+    x = arrange(3 * torch.randn(shape).to(device, dtype), layout)
     target = torch.randint(shape[1], shape[:1], device=device)
     target[1::3] = -100
     op, reference, bounds = checks(target, reduction)
@@ -47,6 +51,7 @@ def test_agrees_with_fp64(device, agree, arrange, dt, layout, shape, reduction):
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_rows_wider_than_a_block(device, agree, monkeypatch, reduction):
     monkeypatch.setattr(module, "BLOCK", 64)
+    monkeypatch.setattr(module, "BACKWARD_BLOCK", 32)
     x, target = 3 * torch.randn(9, 333, device=device), torch.randint(333, (9,), device=device)
     op, reference, bounds = checks(target, reduction)
     dy = torch.randn((9,) if reduction == "none" else (), device=device)

@@ -2,7 +2,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from gradkernels import _launch
 from gradkernels.rms_norm import rms_norm
 
 
@@ -24,41 +23,47 @@ def bounds(x, w, dy):
     return [(y, k * y), (terms, k * terms), (columns, (k + rows.bit_length() + 4) * columns)]
 
 
-@pytest.mark.parametrize("dw", ["partials", "atomic"])
-def test_agrees_with_fp64(device, agree, arrange, dtype, shape, layout, dy_layout, dw):
+def op(x, w):
+    return rms_norm(x, w, 1e-6)
+
+
+def test_agrees_with_fp64(device, agree, arrange, dtype, shape, layout, dy_layout):
     x = arrange(torch.randn(shape, device=device, dtype=torch.float64).to(dtype), layout)
     w = torch.randn(2 * shape[-1], device=device, dtype=torch.float64).to(dtype)[::2]
     dy = arrange(torch.randn(shape, device=device, dtype=torch.float64).to(dtype), dy_layout)
-    op = lambda x, w: rms_norm(x, w, 1e-6, dw)  # noqa: E731
-    agree(op, reference, [x, w], dy, bounds, f"rms_norm/{dw}")
+    agree(op, reference, [x, w], dy, bounds, "rms_norm")
 
 
 @pytest.mark.parametrize("dw", ["partials", "atomic"])
-def test_rows_wider_than_a_block(device, agree, monkeypatch, dw):
-    monkeypatch.setattr(_launch, "MAX_BLOCK", 64)
-    x, w = torch.randn(9, 333, device=device), torch.randn(333, device=device)
-    op = lambda x, w: rms_norm(x, w, 1e-6, dw)  # noqa: E731
-    agree(op, reference, [x, w], torch.randn_like(x), bounds, f"rms_norm/wide-{dw}")
+def test_rows_wider_than_a_block(device, agree, narrow, dw):
+    x, w = torch.randn(70, 333, device=device), torch.randn(333, device=device)
+    wide = lambda x, w: rms_norm(x, w, 1e-6, dw)  # noqa: E731
+    agree(wide, reference, [x, w], torch.randn_like(x), bounds, f"rms_norm/wide-{dw}")
 
 
 @pytest.mark.gpu
 def test_a_row_of_more_than_a_million(device, agree):
     x, w = torch.randn(3, 2**20 + 1, device=device), torch.randn(2**20 + 1, device=device)
-    agree(reference_op, reference, [x, w], torch.randn_like(x), bounds, "rms_norm/million")
+    agree(op, reference, [x, w], torch.randn_like(x), bounds, "rms_norm/million")
 
 
-def reference_op(x, w):
-    return rms_norm(x, w, 1e-6)
+@pytest.mark.parametrize("n", [3, 40, 1025])
+def test_atomic_sums_agree_with_fp64(device, agree, n):
+    x, w = torch.randn(70, n, device=device), torch.randn(n, device=device)
+    atomic = lambda x, w: rms_norm(x, w, 1e-6, dw="atomic")  # noqa: E731
+    agree(atomic, reference, [x, w], torch.randn_like(x), bounds, "rms_norm/atomic")
 
 
-def test_a_weight_of_two_dimensions_makes_rows_of_both(device, agree):
-    x, w = torch.randn(4, 3, 5, device=device), torch.randn(3, 5, device=device)
-    exact = lambda x, w: F.rms_norm(x, w.shape, w, 1e-6)  # noqa: E731
-    y = rms_norm(x, w, 1e-6)
-    assert torch.allclose(y.double(), exact(x.double(), w.double()), atol=1e-5)
-    x.requires_grad_(), w.requires_grad_()
-    rms_norm(x, w, 1e-6).sum().backward()
-    assert w.grad.shape == w.shape and x.grad.shape == x.shape
+def test_a_weight_of_two_dimensions_makes_rows_of_both(device):
+    x = torch.randn(4, 3, 5, device=device, requires_grad=True)
+    w = torch.randn(3, 5, device=device, requires_grad=True)
+    dy = torch.randn_like(x)
+    for got, want in zip(
+        torch.autograd.grad(op(x, w), [x, w], dy),
+        torch.autograd.grad(reference(x, w), [x, w], dy),
+        strict=True,
+    ):
+        assert torch.allclose(got, want, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
