@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gradkernels._launch import on_device_of
+from gradkernels._launch import on_device_of, power_of_2
 
 
 @triton.jit
@@ -31,7 +31,7 @@ def column_sum(partials: Tensor, dtype: torch.dtype) -> Tensor:
     """The sum of the rows of `partials`, in `dtype`."""
     programs, n = partials.shape
     total = torch.empty(n, dtype=dtype, device=partials.device)
-    BLOCK_N = min(8, triton.next_power_of_2(max(1, n)))
+    BLOCK_N = power_of_2(n, 8)
     with on_device_of(partials):
         column_sum_kernel[(triton.cdiv(n, BLOCK_N),)](
             partials, total, programs, n, BLOCK_P=2048 // BLOCK_N, BLOCK_N=BLOCK_N

@@ -160,34 +160,54 @@ def as_rows(x: Tensor, n: int) -> Tensor:
     return rows.resolve_neg() if rows.stride(1) == 1 or n <= 1 else rows.contiguous()
 
 
+def power_of_2(n: int, most: int) -> int:
+    """The least power of 2 that is not below `n`, but no more than `most`.
+
+    By comparisons: they leave a plain int where torch.compile traces with a symbol for `n`, and a
+    kernel's constant must be one.
+    """
+    power = 1
+    while power < n and power < most:
+        power *= 2
+    return power
+
+
+def blocks_of(n: int, BLOCK: int) -> int:
+    """n / BLOCK rounded up, at least 1; by comparisons too."""
+    blocks = 1
+    while blocks * BLOCK < n:
+        blocks += 1
+    return blocks
+
+
 def tile(n: int, elements_per_thread: int = 16) -> tuple[int, int, int, int]:
     """How one program covers rows of `n`: ROWS at a time, BLOCK wide, in BLOCKS steps, by warps.
 
     Sixteen elements a thread keep enough loads in flight and leave room for several programs.
     """
-    BLOCK = min(triton.next_power_of_2(max(1, n)), MAX_BLOCK)
+    BLOCK = power_of_2(n, MAX_BLOCK)
     ROWS = max(1, 2048 // BLOCK)
     warps = max(1, ROWS * BLOCK // (32 * elements_per_thread))
-    return ROWS, BLOCK, triton.cdiv(n, BLOCK), min(16, warps)
+    return ROWS, BLOCK, blocks_of(n, BLOCK), min(16, warps)
 
 
 def persistent_tile(x: Tensor, n: int) -> tuple[int, int, int, int, int, int]:
     """How persistent programs that also sum columns cover rows of `n`.
 
     Each holds one tile and the sums of its columns in registers while the next tiles arrive in
-    shared memory: 16 KB a tensor and step, 8 KB and two programs a multiprocessor for short rows.
-    A row too wide for that is shared by BLOCKS programs.
+    shared memory: 16 KB a tensor and step, or 8 KB and two programs a multiprocessor for short
+    rows. A row too wide for that is shared by BLOCKS programs.
 
     Returns:
-        ROWS, BLOCK, BLOCKS, warps, stages, programs for each of the BLOCKS.
+        ROWS, BLOCK, BLOCKS, warps, stages, and how many programs for each of the BLOCKS.
     """
     size = x.element_size()
     short = n * size <= 4096
     elements = (8192 if short else MAX_TILE_BYTES) // size
-    BLOCK = min(triton.next_power_of_2(max(1, n)), elements)
-    ROWS, BLOCKS = elements // BLOCK, triton.cdiv(n, BLOCK)
-    programs = max(1, multiprocessors(x) * (2 if short else 1) // max(1, BLOCKS))
-    return ROWS, BLOCK, BLOCKS, 4 if short else 8, 3, programs
+    BLOCK = power_of_2(n, elements)
+    BLOCKS = blocks_of(n, BLOCK)
+    programs = max(1, multiprocessors(x) * (2 if short else 1) // BLOCKS)
+    return elements // BLOCK, BLOCK, BLOCKS, 4 if short else 8, 3, programs
 
 
 def autocast_to_fp32(*tensors: Any) -> tuple[Any, ...]:
