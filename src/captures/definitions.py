@@ -84,6 +84,9 @@ def parse_module(path: Path, text: str) -> Module:
 def _definition(node: ast.stmt, lines: list[str]) -> Definition:
     first, last = _first_line(node, lines), _last_line(node)
     text = "\n".join(lines[first - 1 : last])
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = tuple(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+        return Definition(node, names, frozenset(), first, last, text)
     table = symtable.symtable(text, "<definition>", "exec")
     names = tuple(symbol.get_name() for symbol in table.get_symbols() if _is_bound(symbol))
     uses = _globals_of(table)
@@ -124,13 +127,15 @@ def _is_bound(symbol: symtable.Symbol) -> bool:
 
 def _globals_of(table: symtable.SymbolTable) -> set[str]:
     """The names that a statement reads from its module, however deep inside."""
-    is_module = table.get_type() == "module"
-    found = {
-        symbol.get_name()
-        for symbol in table.get_symbols()
-        if (symbol.is_referenced() and (is_module or symbol.is_global()))
-        or symbol.is_declared_global()
-    }
+    if isinstance(table, symtable.Function):
+        found = set(table.get_globals())
+    else:
+        is_module = table.get_type() == "module"
+        found = {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_referenced() and (is_module or symbol.is_global())
+        }
     return found.union(*map(_globals_of, table.get_children()))
 
 

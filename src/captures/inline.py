@@ -67,6 +67,14 @@ def inline(project: Project, script: Script, cells: Sequence[Cell]) -> Inlined:
     return Inlined(tuple(sorted(inliner.imports)), modules, tuple(codes))
 
 
+def why_not_inline(project: Project, script: Script) -> list[Fault]:
+    """What keeps an example from being one file, found without writing that file."""
+    inliner = _Inliner(project, script)
+    inliner.add_cells(script.cells)
+    inliner.names(script.cells)
+    return inliner.faults
+
+
 @dataclass(frozen=True)
 class _Origin:
     """Where a name comes from: a definition of a module, or the module itself (no name)."""
@@ -312,7 +320,7 @@ class _Inliner:
 
     def written(self, cells: Sequence[Cell]) -> tuple[tuple[str, tuple[Definition, ...]], ...]:
         """The definitions of each module, renamed where two things would have one name."""
-        names = self._names(cells)
+        names = self.names(cells)
         kept = _KEPT.get(self.key)
         written = kept.written if kept is not None else {}
         outcome = frozenset(names.items())
@@ -331,7 +339,7 @@ class _Inliner:
                 modules.append((self.project.relative(path), tuple(definitions)))
         return tuple(modules)
 
-    def _names(self, cells: Sequence[Cell]) -> dict[_Origin, str]:
+    def names(self, cells: Sequence[Cell]) -> dict[_Origin, str]:
         """The name of everything in the one file: its own, or one with its module's before it."""
         self._require_imports_apart(cells)
         names = dict(self.asked)

@@ -13,7 +13,7 @@ from functools import cached_property
 from captures.definitions import read_module
 from captures.fault import Fault, Faults
 from captures.forms import Shown, read_pages
-from captures.inline import inline
+from captures.inline import why_not_inline
 from captures.library import library
 from captures.normalise import claims
 from captures.project import Project
@@ -69,19 +69,22 @@ def check_pages(project: Project) -> list[Fault]:
             faults += found.faults
     for name in script_names(project):
         try:
-            script = resolver.library.script(name)
-            inline(project, script, script.cells)
+            faults += why_not_inline(project, resolver.library.script(name))
         except Faults as found:
             faults += found.faults
     return sorted(set(faults))
 
 
 class Resolver:
-    """Resolves the forms of a project's pages; every method raises `Faults`."""
+    """Resolves the forms of a project's pages; every method raises `Faults`.
+
+    One serves for one reading of the pages: it looks only once whether a run is fresh.
+    """
 
     def __init__(self, project: Project):
         self.project = project
         self.library = library(project)
+        self._fresh: dict[tuple[str, str], bool] = {}
 
     def resolve(self, form: Shown) -> Run | Source | Words:
         resolvers: dict[str, Callable[[Shown], Run | Source | Words]] = {
@@ -202,7 +205,13 @@ class Resolver:
         return Words(text, transcripts, self._any_stale(script, transcripts))
 
     def _any_stale(self, script: Script, transcripts: Iterable[Transcript]) -> bool:
-        return not all(self.library.is_fresh(script, transcript) for transcript in transcripts)
+        return not all(self._is_fresh(script, transcript) for transcript in transcripts)
+
+    def _is_fresh(self, script: Script, transcript: Transcript) -> bool:
+        key = (script.name, transcript.machine)
+        if key not in self._fresh:
+            self._fresh[key] = self.library.is_fresh(script, transcript)
+        return self._fresh[key]
 
     @cached_property
     def places(self) -> dict[tuple[str, str], list[str]]:
