@@ -23,23 +23,23 @@ from gradkernels._tiles import aligned, shared_memory, tiled
 LOG2_E = tl.constexpr(1.4426950408889634)
 LN_2 = tl.constexpr(0.6931471805599453)
 
-# BLOCK_M (queries), BLOCK_N (keys), warps and stages by bytes an element and, in the inner table,
-# the widest padded head for which they are meant. What a program accumulates must fit in its
-# registers, and two programs (one where they are large) in a multiprocessor's shared memory.
+# BLOCK_M (queries), BLOCK_N (keys), warps and stages by bytes an element and by the widest padded
+# head for which they are meant: what a program accumulates must fit in its registers.
+WIDE_TYPES = {64: (32, 32, 8, 2), 128: (16, 16, 8, 2), 256: (16, 16, 8, 1)}
 FORWARD = {
     2: {64: (128, 128, 8, 3), 128: (128, 128, 8, 3), 256: (128, 64, 8, 2)},
-    4: {64: (32, 32, 4, 2), 256: (16, 32, 4, 2)},
-    8: {64: (32, 32, 4, 2), 256: (16, 16, 4, 2)},
+    4: WIDE_TYPES,
+    8: WIDE_TYPES,
 }
 BACKWARD_DKDV = {
     2: {64: (64, 128, 8, 2), 128: (64, 64, 4, 2), 256: (32, 64, 8, 2)},
-    4: {64: (32, 32, 4, 2), 256: (16, 32, 8, 2)},
-    8: {64: (32, 32, 4, 2), 256: (16, 16, 4, 2)},
+    4: WIDE_TYPES,
+    8: WIDE_TYPES,
 }
 BACKWARD_DQ = {
     2: {64: (128, 64, 8, 3), 128: (128, 64, 8, 3), 256: (64, 32, 4, 2)},
-    4: {64: (32, 32, 4, 2), 256: (16, 32, 4, 2)},
-    8: {64: (32, 32, 4, 2), 256: (16, 16, 4, 2)},
+    4: WIDE_TYPES,
+    8: WIDE_TYPES,
 }
 
 
@@ -50,8 +50,9 @@ def described(x, B, H, S, D, BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr):
         return x
     else:  # noqa: RET505 (Triton compiles both sides of an if without else)
         row = tl.cast(D, tl.int64)
-        strides = [H * S * row, S * row, row, 1]
-        return tl.make_tensor_descriptor(x, [B, H, S, D], strides, [1, 1, BLOCK_S, BLOCK_D])
+        return tl.make_tensor_descriptor(
+            x, [B, H, S, D], [H * S * row, S * row, row, 1], [1, 1, BLOCK_S, BLOCK_D]
+        )
 
 
 @triton.jit

@@ -30,6 +30,9 @@ TILES = {
     8: ((64, 64, 16, 4, 3), (16, 32, 16, 4, 3)),
 }
 
+# How many rows of tiles are worked on together.
+GROUP = 8
+
 
 @triton.jit
 def described(x, rows, columns, BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.constexpr):
@@ -38,8 +41,9 @@ def described(x, rows, columns, BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.cons
         return x
     else:  # noqa: RET505 (Triton compiles both sides of an if without else)
         stride = tl.cast(columns, tl.int64)
-        block: tl.constexpr = [BLOCK_ROWS, BLOCK_COLUMNS]
-        return tl.make_tensor_descriptor(x, [rows, columns], [stride, 1], block)
+        return tl.make_tensor_descriptor(
+            x, [rows, columns], [stride, 1], [BLOCK_ROWS, BLOCK_COLUMNS]
+        )
 
 
 @triton.jit
@@ -141,7 +145,7 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
         matmul_kernel[grid](
             a_tiles, b_tiles, bias if bias is None else bias.contiguous(),
             tiled(c, [BLOCK_M, BLOCK_N]), M, N, K, a_transposed, b_transposed,
-            BLOCK_M, BLOCK_N, BLOCK_K, GROUP=8, num_warps=warps, num_stages=stages,
+            BLOCK_M, BLOCK_N, BLOCK_K, GROUP, num_warps=warps, num_stages=stages,
         )  # fmt: skip
     return c.contiguous()
 
