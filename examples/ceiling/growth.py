@@ -1,0 +1,57 @@
+# needs: gpu 80GB
+# time limit: 600 s
+"""Time over size, from a thousand elements to a quarter of a billion, beside eager."""
+
+# %% setup
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from triton.testing import do_bench
+
+from gradkernels.gelu import gelu
+from gradkernels.rms_norm import rms_norm
+
+torch.manual_seed(0)
+SIZES = [2**k for k in range(10, 29, 2)]
+WIDTH = 1024  # of a row, for RMSNorm
+
+
+def microseconds(op, *inputs):
+    """Forward and backward as a training loop calls them, the host included."""
+    dy = torch.randn_like(inputs[0])
+
+    def step():
+        torch.autograd.grad(op(*inputs), inputs, dy)
+
+    return 1e3 * do_bench(step, warmup=10, rep=50, return_mode="median")
+
+
+def leaf(*shape):
+    return torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+
+
+def torch_rms_norm(x, w):
+    return F.rms_norm(x, w.shape, w, 1e-6)
+
+
+# %% times tags=["measured"]
+weight = leaf(WIDTH)
+SERIES = {
+    "gelu, ours": lambda n: microseconds(gelu, leaf(n)),
+    "gelu, eager": lambda n: microseconds(F.gelu, leaf(n)),
+    "rms_norm, ours": lambda n: microseconds(rms_norm, leaf(n // WIDTH, WIDTH), weight),
+    "rms_norm, eager": lambda n: microseconds(torch_rms_norm, leaf(n // WIDTH, WIDTH), weight),
+}
+times = {name: [time(n) for n in SIZES] for name, time in SERIES.items()}
+print("microseconds, forward and backward")
+for name, series in times.items():
+    for n, time in zip(SIZES, series, strict=True):
+        print(f"{name}, {n.bit_length() - 1} doublings: {time:.0f}")
+
+# %% plot tags=["measured"]
+figure, axes = plt.subplots(figsize=(6, 4))
+for (name, series), style in zip(times.items(), ("-", "--", "-.", ":"), strict=True):
+    axes.loglog(SIZES, series, style, marker=".", label=name)
+axes.set_xlabel("elements")
+axes.set_ylabel("forward and backward, µs")
+axes.legend()

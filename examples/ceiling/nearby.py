@@ -1,0 +1,52 @@
+# needs: gpu 80GB
+# time limit: 300 s
+"""Random shapes near the ones of the table: nothing in a launcher knows a shape."""
+
+# %% setup
+import random
+
+import torch
+from triton.testing import do_bench
+
+from gradkernels.layer_norm import layer_norm_backward, layer_norm_forward
+from gradkernels.rms_norm import rms_norm_backward, rms_norm_forward
+from gradkernels.softmax import softmax_backward, softmax_forward
+
+random.seed(0)
+torch.manual_seed(0)
+SHAPES = [(32768, 1024), (32768, 4096), (16384, 8192), (4096, 16384)]
+
+
+def near(size):
+    return 16 * round(random.uniform(0.75, 1.25) * size / 16)
+
+
+def rate(f, x):
+    return 3 * x.nbytes / do_bench(f, return_mode="median") / 1e6
+
+
+def shares(rows, n):
+    """Each backward's rate as a share of that of `torch.add` over as many elements."""
+    x, dy, out = torch.randn(3, rows, n, device="cuda", dtype=torch.bfloat16)
+    w, b = torch.randn(2, n, device="cuda", dtype=torch.bfloat16)
+    y = softmax_forward(x)
+    _, rms = rms_norm_forward(x, w, 1e-6)
+    _, mean, rstd = layer_norm_forward(x, w, b, 1e-5)
+    add = rate(lambda: torch.add(x, dy, out=out), x)
+    return {
+        "rms_norm": rate(lambda: rms_norm_backward(dy, x, w, rms, "partials"), x) / add,
+        "layer_norm": rate(lambda: layer_norm_backward(dy, x, w, mean, rstd), x) / add,
+        "softmax": rate(lambda: softmax_backward(dy, y), x) / add,
+    }
+
+
+# %% shares tags=["measured"]
+for rows, n in SHAPES:
+    for label, shape in {
+        "itself": (rows, n),
+        "near": (near(rows), near(n)),
+        "near too": (near(rows), near(n)),
+    }.items():
+        print(f"{rows}x{n} {label}: {shape[0]}x{shape[1]}")
+        for name, share in shares(*shape).items():
+            print(f"{rows}x{n} {label}, {name}: {share:.2f}")
