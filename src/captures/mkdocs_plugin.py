@@ -27,6 +27,7 @@ from captures.recapture import Recapture
 from captures.runs_page import runs_page
 from captures.script import Script, script_names
 from captures.standalone import runnable, standalone
+from captures.tex import with_mathml
 from captures.transcript import transcript_path
 
 # MkDocs counts the warnings of its own loggers; a strict build fails on any.
@@ -95,6 +96,7 @@ class CapturesPlugin(BasePlugin):
     def on_page_content(self, html: str, *, page: Any, config: MkDocsConfig, files: Files) -> str:
         if page.file.src_uri.startswith("notebooks/"):
             page.toc = get_toc([])  # mkdocs-jupyter lists headings under ids that they do not have
+            return with_mathml(html)
         return html
 
     def on_env(self, env: Any, *, config: MkDocsConfig, files: Files) -> None:
