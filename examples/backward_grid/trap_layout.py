@@ -82,3 +82,18 @@ print(f"x: {x.tolist()}, dx: {x.grad.tolist()}")
 x.grad = None
 MakesDyContiguous.apply(x).mul(torch.ones(3, device=device)).sum().backward()
 print(f"x: {x.tolist()}, dx: {x.grad.tolist()}")
+
+
+# %% half-mended
+class MakesOnlyDyContiguous(ReadsDyBlindly):
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return square_backward(dy.contiguous(), x)
+
+
+for node in (MakesOnlyDyContiguous, MakesDyContiguous):
+    x = c.t().clone().requires_grad_()
+    (node.apply(x) * c.t().contiguous()).sum().backward()
+    right = torch.equal(x.grad, 2 * x.detach() * c.t())
+    print(f"{node.__name__}: x of stride {x.stride()}, dx right: {right}")
