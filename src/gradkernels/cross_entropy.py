@@ -59,22 +59,22 @@ def cross_entropy_kernel(
 
 
 @triton.jit
-def mean_loss_kernel(
+def reduce_losses_kernel(
     loss_ptr,
     target_ptr,
-    mean_ptr,
+    reduced_ptr,
     count_ptr,
     rows,
     ignore_index,
     MEAN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """The sum of the rows' losses and, for the mean, by how many it is divided; one program.
+    """The sum of the rows' losses or, if MEAN, their mean over the rows not ignored; one program.
 
     Args:
         loss_ptr, target_ptr: one cell a row each, read.
-        mean_ptr: one element, written in its own dtype.
-        count_ptr: one fp32 (fp64) cell, written: the rows not ignored, or 1 for the plain sum.
+        reduced_ptr: one element, written in its own dtype.
+        count_ptr: one fp32 (fp64) cell, written: how many rows are not ignored.
     """
     total = tl.zeros([BLOCK], dtype=loss_ptr.dtype.element_ty)
     count = tl.zeros([BLOCK], dtype=tl.int64)
@@ -83,9 +83,12 @@ def mean_loss_kernel(
         total += tl.load(loss_ptr + row, mask=row < rows, other=0.0)
         target = tl.load(target_ptr + row, mask=row < rows, other=ignore_index)
         count += (target != ignore_index).to(tl.int64)
-    divisor = tl.sum(count, axis=0).to(total.dtype) if MEAN else tl.full([], 1.0, total.dtype)
-    tl.store(count_ptr, divisor)
-    tl.store(mean_ptr, tl.sum(total, axis=0) / divisor)
+    reduced = tl.sum(total, axis=0)
+    live = tl.sum(count, axis=0).to(total.dtype)
+    tl.store(count_ptr, live)
+    if MEAN:
+        reduced /= live
+    tl.store(reduced_ptr, reduced)
 
 
 @triton.jit
@@ -100,15 +103,16 @@ def cross_entropy_backward_kernel(
     dloss_stride,
     x_stride,
     ignore_index,
+    MEAN: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """dx = (exp(x − lse) − onehot(target)) dloss / count, for one block of one row.
+    """dx = (exp(x − lse) − onehot(target)) dloss, divided by count if MEAN, for a block of a row.
 
     Args:
         dloss_ptr: one element (dloss_stride 0) or one a row, read.
         x_ptr: rows × n at a row stride of x_stride, read.
         target_ptr, lse_ptr: one cell a row each, read; an ignored row gets dx 0.
-        count_ptr: one cell, read.
+        count_ptr: one cell, read if MEAN.
         dx_ptr: rows × n, written.
     """
     LOG2_E: tl.constexpr = 1.4426950408889634
@@ -118,7 +122,9 @@ def cross_entropy_backward_kernel(
     x = widen(tl.load(x_ptr + row * x_stride + col, mask=col < n, other=float("-inf")))
     lse = tl.load(lse_ptr + row)
     target = tl.load(target_ptr + row)
-    scale = tl.load(dloss_ptr + row * dloss_stride).to(lse.dtype) / tl.load(count_ptr)
+    scale = tl.load(dloss_ptr + row * dloss_stride).to(lse.dtype)
+    if MEAN:
+        scale /= tl.load(count_ptr)
     scale = tl.where((target >= 0) & (target < n), scale, float("nan"))
     p = tl.exp2((x - lse) * LOG2_E)
     dx = tl.where(target == ignore_index, 0.0, (p - tl.where(col == target, 1.0, 0.0)) * scale)
@@ -133,20 +139,26 @@ def cross_entropy_forward(
     rows, n = x.shape
     lse = torch.empty(rows, dtype=statistic_dtype(x), device=x.device)
     losses = torch.empty_like(lse)
-    count = torch.ones((), dtype=lse.dtype, device=x.device)
+    count = torch.empty((), dtype=lse.dtype, device=x.device)
     with on_device_of(x):
         cross_entropy_kernel[(rows,)](x, target, losses, lse, n, x.stride(0), ignore_index, BLOCK)
         if reduction == "none":
             return losses.to(x.dtype), lse, count
         loss = torch.empty((), dtype=x.dtype, device=x.device)
-        mean_loss_kernel[(1,)](
+        reduce_losses_kernel[(1,)](
             losses, target, loss, count, rows, ignore_index, reduction == "mean", BLOCK=1024
         )
     return loss, lse, count
 
 
 def cross_entropy_backward(
-    dloss: Tensor, x: Tensor, target: Tensor, lse: Tensor, count: Tensor, ignore_index: int
+    dloss: Tensor,
+    x: Tensor,
+    target: Tensor,
+    lse: Tensor,
+    count: Tensor,
+    ignore_index: int,
+    reduction: str,
 ) -> Tensor:
     """Launch `cross_entropy_backward_kernel`; `dloss` is one element or one a row."""
     x = as_rows(x, x.shape[1])
@@ -156,7 +168,7 @@ def cross_entropy_backward(
     with on_device_of(x):
         cross_entropy_backward_kernel[(rows * triton.cdiv(n, BACKWARD_BLOCK),)](
             dloss, x, target, lse, count, dx, n, dloss_stride, x.stride(0), ignore_index,
-            BACKWARD_BLOCK,
+            reduction == "mean", BACKWARD_BLOCK,
         )  # fmt: skip
     return dx
 
@@ -172,7 +184,7 @@ class CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        x, target, ctx.ignore_index, _ = inputs
+        x, target, ctx.ignore_index, ctx.reduction = inputs
         _, lse, count = output
         ctx.mark_non_differentiable(lse, count)
         ctx.save_for_backward(x, target, lse, count)
@@ -181,7 +193,9 @@ class CrossEntropy(torch.autograd.Function):
     def backward(
         ctx: Any, dloss: Tensor, _dlse: Tensor, _dcount: Tensor
     ) -> tuple[Tensor, None, None, None]:
-        dx = first_order(cross_entropy_backward, dloss, *ctx.saved_tensors, ctx.ignore_index)
+        dx = first_order(
+            cross_entropy_backward, dloss, *ctx.saved_tensors, ctx.ignore_index, ctx.reduction
+        )
         return dx, None, None, None
 
 

@@ -131,8 +131,10 @@ def test_autocast_gives_the_dtypes_that_torch_gives_on_a_gpu(request, case, devi
 
 
 @pytest.mark.gpu
-def test_autocast_is_torchs(case, device):
+def test_autocast_is_torchs(request, case, device):
     op, counterpart, shapes = case
+    if request.node.callspec.params["case"] == "rms_norm" and torch.__version__ < "2.13":
+        pytest.skip("torch widens rms_norm inside autocast only since 2.13")
     given = tensors(shapes, device, torch.bfloat16)
     with torch.autocast(device, torch.bfloat16):
         assert op(*given).dtype == counterpart(*given).dtype
@@ -200,12 +202,31 @@ def test_the_second_gpu_of_two(case):
 def test_compiles_whole(case, device, dynamic):
     op, _, shapes = case
     torch.compiler.reset()
+    same_when_compiled(op, tensors(shapes, device), dynamic)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("op", [scaled_silu, rms_norm])
+def test_atomic_sums_compile_and_start_from_zero(device, op):
+    torch.compiler.reset()
+    given = tensors([(5, 6), (1,) if op is scaled_silu else (6,)], device)
+    same_when_compiled(lambda x, w: op(x, w, dw="atomic"), given, dynamic=False)
+
+
+@pytest.mark.gpu
+def test_the_mean_loss_compiles(device):
+    torch.compiler.reset()
+    target = TARGET.to(device)
+    same_when_compiled(lambda x: cross_entropy(x, target), tensors([(5, 6)], device), False)
+
+
+def same_when_compiled(op, given, dynamic):
     compiled = torch.compile(op, fullgraph=True, dynamic=dynamic)
-    given = tensors(shapes, device)
     y = op(*given)
     dy = torch.randn_like(y)
     want = [y, *torch.autograd.grad(y, given, dy)]
-    y = compiled(*given)
-    got = [y, *torch.autograd.grad(y, given, dy)]
-    for g, w in zip(got, want, strict=True):
-        assert torch.allclose(g, w, rtol=1e-5, atol=1e-6)
+    for _ in range(2):
+        y = compiled(*given)
+        got = [y, *torch.autograd.grad(y, given, dy)]
+        for g, w in zip(got, want, strict=True):
+            assert torch.allclose(g, w, rtol=1e-5, atol=1e-6)

@@ -16,10 +16,11 @@ def checks(target, reduction):
 
     def bounds(x, dy):
         # lse = m + log Σ: the sum of n positive terms is good to log₂ n roundings plus the size of
-        # x − m for the exponential, as is p. A reduction adds log₂ rows more.
+        # x − m for the exponential, as is p. A reduction adds log₂ rows more. A row's loss is no
+        # larger than 2 max|x| + log n.
         spread = (x - x.amax(1, keepdim=True)).abs().amax() if x.numel() else 0
         k = 8 + spread + x.shape[1].bit_length() + target.numel().bit_length()
-        rows = x.abs().amax(1) + x.shape[1].bit_length() if x.numel() else x.sum(1)
+        rows = 2 * x.abs().amax(1) + x.shape[1].bit_length() if x.numel() else x.sum(1)
         live = (target != -100).double()
         count = live.sum() if reduction == "mean" else 1
         size = rows * live if reduction == "none" else (rows * live).sum() / count

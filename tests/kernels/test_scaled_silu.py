@@ -10,13 +10,16 @@ def reference(x, w):
 
 
 def bounds(x, w, dy):
-    # y and dx: σ is good to 4 roundings, then at most 4 products and sums of like size. dw: so is
-    # each term, and a tree of n terms adds log₂ n roundings of at most the sum of their sizes.
+    # y and dx: σ is good to 4 roundings and, where it is small, to |x| more, which the exponential
+    # makes of the rounding of its argument; then at most 4 products and sums of like size. dw: so
+    # is each term, and a tree of n terms adds log₂ n roundings of at most the sum of their sizes.
+    k = 8 + x.abs()
     y, slope = reference(x, w).abs(), 1 + x.abs() * torch.sigmoid(x) * torch.sigmoid(-x)
     dx = (dy * w).abs() * slope
-    terms = (dy * F.silu(x)).abs().sum()
+    terms = (dy * F.silu(x)).abs()
     dw = (dy * F.silu(x)).sum().abs()
-    return [(y, 8 * y), (dx, 8 * dx), (dw, (8 + max(1, x.numel()).bit_length()) * terms)]
+    depth = max(1, x.numel()).bit_length()
+    return [(y, k * y), (dx, k * dx), (dw, ((k + depth) * terms).sum())]
 
 
 def test_agrees_with_fp64(device, agree, arrange, dtype, shape, layout, dy_layout):
