@@ -1,4 +1,4 @@
-"""Function.forward is an ordinary function: torch operations in it get their own graph, not yours."""
+"""forward is an ordinary function: torch operations in it get their own graph, not yours."""
 
 # %% broken
 import torch

@@ -1,6 +1,9 @@
 """The output kept on ctx holds its own node: only the garbage collector frees either."""
 
 # %% broken
+import gc
+import weakref
+
 import torch
 
 from gradproof import peers, prove
@@ -20,9 +23,6 @@ class Broken(torch.autograd.Function):
 
 
 # %% wrong
-import gc
-import weakref
-
 x = torch.linspace(-2, 2, 12, device=device).requires_grad_()
 gc.disable()
 y = Broken.apply(x)

@@ -1,4 +1,4 @@
-"""The kernel stores fp16 whatever the tensor's dtype: fp32 loses digits, large values become inf."""
+"""The kernel stores fp16 whatever the tensor's dtype: fp32 loses digits, large values overflow."""
 
 # %% broken
 import torch
@@ -41,10 +41,9 @@ class Broken(torch.autograd.Function):
 
 # %% wrong
 x = torch.linspace(-2, 2, 12, device=device).requires_grad_()
-for scale in (1.0, 1e5):
-    (dx,) = torch.autograd.grad(scale * Broken.apply(x).sum(), x)
-    (expected,) = torch.autograd.grad(scale * F.silu(x).sum(), x)
-    print(f"dy = {scale:g}: dx[-1] is {dx[-1]:.6g}, expected {expected[-1]:.6g}")
+(dx,) = torch.autograd.grad(Broken.apply(x).sum(), x)
+(expected,) = torch.autograd.grad(F.silu(x).sum(), x)
+print(f"dx[-1] is {dx[-1]:.8f}, expected {expected[-1]:.8f}")
 
 # %% proof
 report = prove(Broken.apply, (x,), reference=F.silu)

@@ -1,8 +1,9 @@
-"""Fresh memory that is recognisable, with fences around it.
+"""Memory that is recognisable: fresh tensors filled with one number, every tensor fenced by one.
 
-A dispatch mode sees every `torch.empty`, `empty_like`, `new_empty` and `empty_strided` of the code
-under it and hands out a tensor filled with `poison`, inside a larger block whose margins hold a
-pattern that is checked afterwards.
+A dispatch mode sees each tensor that the code under it makes. It moves the tensor into a larger
+block whose margins hold `margin`, and fills it with `fill` if it is fresh (`torch.empty`,
+`empty_like`, `new_empty`, `empty_strided`). A result that changes with `fill` was read before it was
+written; one that changes with `margin` was read from beyond an end.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-MARGIN = 64  # elements: keeps every alignment a kernel may rely on
-FENCE = 0x5A
+from gradproof.tensors import same_bits
 
-_ALLOCATIONS = {
+MARGIN = 64  # elements: keeps every alignment a kernel may rely on
+
+_FRESH = {
     torch.ops.aten.empty.memory_format,
     torch.ops.aten.empty_like.default,
     torch.ops.aten.new_empty.default,
@@ -28,47 +30,53 @@ _ALLOCATIONS = {
 
 @dataclass(frozen=True)
 class Fenced:
-    """A tensor in the middle of a block; the bytes around it should keep the fence pattern."""
+    """A block of `margin`, a tensor, and `margin` again."""
 
     block: Tensor
-    start: int
-    stop: int
+    margin: float
 
     @property
     def intact(self) -> bool:
-        margins = (self.block[: self.start], self.block[self.stop :])
-        return all(bool((m == FENCE).all()) for m in margins)
+        fence = torch.full((MARGIN,), self.margin, dtype=self.block.dtype, device=self.block.device)
+        return same_bits(self.block[:MARGIN], fence) and same_bits(self.block[-MARGIN:], fence)
 
 
 class Poisoned(TorchDispatchMode):
-    """While active, uninitialised floating memory holds `poison` and every block is fenced."""
+    """While active, every floating tensor that is made is fenced, and fresh ones hold `fill`."""
 
-    def __init__(self, poison: float):
+    def __init__(self, fill: float = 0.0, margin: float = 0.0):
         super().__init__()
-        self.poison = poison
+        self.fill = fill
+        self.margin = margin
         self.blocks: list[Fenced] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func in _ALLOCATIONS and _ordinary(result):
-            return self._fenced(result)
-        return result
-
-    def _fenced(self, plain: Tensor) -> Tensor:
-        span = 1 + sum((n - 1) * s for n, s in zip(plain.shape, plain.stride(), strict=True))
-        margin = MARGIN * plain.element_size()
-        size = span * plain.element_size()
-        block = torch.full((size + 2 * margin,), FENCE, dtype=torch.uint8, device=plain.device)
-        self.blocks.append(Fenced(block, margin, margin + size))
-        inside = block[margin : margin + size].view(plain.dtype)
-        inside.fill_(self.poison)
-        tensor = torch.empty(0, dtype=plain.dtype, device=plain.device)
-        storage = block.untyped_storage()
-        return tensor.set_(storage, MARGIN, plain.size(), plain.stride())
+        if not _ordinary(result) or _shares_storage(result, args):
+            return result
+        tensor, block = fenced(result, self.margin)
+        self.blocks.append(Fenced(block, self.margin))
+        if func in _FRESH:
+            tensor.fill_(self.fill)
+        return tensor
 
     @property
-    def broken_fences(self) -> int:
+    def overruns(self) -> int:
         return sum(not block.intact for block in self.blocks)
+
+
+def fenced(tensor: Tensor, margin: float) -> tuple[Tensor, Tensor]:
+    """A dense tensor's copy in the same layout inside a block of `margin`, and the block."""
+    shape = (tensor.numel() + 2 * MARGIN,)
+    block = torch.full(shape, margin, dtype=tensor.dtype, device=tensor.device)
+    inside = torch.as_strided(block, tensor.shape, tensor.stride(), MARGIN)
+    return inside.copy_(tensor), block
+
+
+def _shares_storage(result: Tensor, args: Any) -> bool:
+    storage = result.untyped_storage().data_ptr()
+    flat, _ = torch.utils._pytree.tree_flatten(args)
+    return any(isinstance(a, Tensor) and a.untyped_storage().data_ptr() == storage for a in flat)
 
 
 def _ordinary(tensor: Any) -> bool:
@@ -78,17 +86,16 @@ def _ordinary(tensor: Any) -> bool:
         and tensor.numel() > 0
         and tensor.layout == torch.strided
         and tensor.device.type != "meta"
-        and not tensor.is_pinned()
+        and _dense(tensor)
+        and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
     )
 
 
-def surrounded(tensor: Tensor, guard: float) -> Tensor:
-    """The same values in the middle of a buffer of `guard`."""
-    if not tensor.is_floating_point():
-        return tensor.clone()
-    buffer = torch.full(
-        (tensor.numel() + 2 * MARGIN,), guard, dtype=tensor.dtype, device=tensor.device
-    )
-    inside = buffer[MARGIN : MARGIN + tensor.numel()].view(tensor.shape)
-    inside.copy_(tensor)
-    return inside
+def _dense(tensor: Tensor) -> bool:
+    """Whether the elements fill their storage, in some order of dimensions."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True

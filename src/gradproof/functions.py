@@ -84,31 +84,22 @@ def forwards_called_directly() -> Iterator[list[type]]:
     direct: list[type] = []
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code in functions and not _under_apply(frame):
+        # apply runs forward with gradients off; a plain call leaves them on.
+        if event == "call" and frame.f_code in functions and torch.is_grad_enabled():
             direct.append(functions[frame.f_code])
 
-    previous = sys.getprofile()
+    if sys.getprofile() is not None:  # a profiler is at work: leave it alone
+        yield direct
+        return
     sys.setprofile(watch)
     try:
         yield direct
     finally:
-        sys.setprofile(previous)
+        sys.setprofile(None)
 
 
 def _own(function: type) -> bool:
     return hasattr(getattr(function, "forward", None), "__code__")
-
-
-def _under_apply(frame: FrameType) -> bool:
-    caller = frame.f_back
-    while caller is not None and _decorator(caller):
-        caller = caller.f_back
-    return caller is not None and caller.f_globals.get("__name__", "").startswith("torch.")
-
-
-def _decorator(frame: FrameType) -> bool:
-    # A forward wrapped by functools.wraps is called from its wrapper, which apply called.
-    return frame.f_code.co_name in ("wrapper", "decorate_fwd", "decorate_context", "inner")
 
 
 def _subclasses(cls: type) -> Iterator[type]:

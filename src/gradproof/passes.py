@@ -102,7 +102,8 @@ def backward(
             _synchronise(ys)
         except Exception as error:
             raise Raised("backward", error) from None
-    return gradients
+    # A copy: an op may return its own workspace, which the next call overwrites.
+    return tuple(g if g is None or create_graph else g.detach().clone() for g in gradients)
 
 
 def differentiate(

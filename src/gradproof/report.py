@@ -123,11 +123,16 @@ class Report:
 
 
 def _without_consequences(findings: list[Finding]) -> Iterable[Finding]:
+    """Each trap once for each gradient; no bare symptom where a cause is named."""
     explained = any(not TRAPS[f.trap].generic for f in findings)
+    causes = {f.about for f in findings if f.probe == "values" and not TRAPS[f.trap].generic}
+    brought = {name for f in findings for name in TRAPS[f.trap].brings}
     seen = set()
     for finding in findings:
-        if explained and TRAPS[finding.trap].generic:
+        if finding.trap in brought or (explained and TRAPS[finding.trap].generic):
             continue
+        if finding.trap == "size-limit" and finding.about in causes:
+            continue  # a gradient that is wrong for a known cause may be right where that is idle
         if (key := (finding.trap, finding.about)) not in seen:
             seen.add(key)
             yield finding

@@ -11,12 +11,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Trap:
-    """title: what is wrong, as a clause. mend: what usually cures it. generic: names no cause."""
+    """One way to be wrong.
+
+    title: what is wrong, as a clause. mend: what usually cures it. generic: it names no cause.
+    brings: traps that follow from this one, and are left out of a report that holds it.
+    """
 
     name: str
     title: str
     mend: str
     generic: bool = False
+    brings: tuple[str, ...] = ()
 
     @property
     def link(self) -> str:
@@ -55,6 +60,7 @@ TRAPS = _catalogue(
         "forward-called-directly",
         "Function.forward was called as a plain function",
         "call Function.apply: only apply records the node whose backward is yours",
+        brings=("no-grad-fn",),
     ),
     Trap(
         "wrong-number-of-gradients",
@@ -71,6 +77,7 @@ TRAPS = _catalogue(
         "gradients-swapped",
         "gradients are returned in the wrong order",
         "return them in the order of forward's arguments",
+        brings=("transposed-gradient",),
     ),
     Trap(
         "missing-gradient",
@@ -81,6 +88,10 @@ TRAPS = _catalogue(
         "writes-into-grad",
         "backward writes into .grad itself",
         "return the gradient and let autograd add it: it does the adding, for every consumer",
+        brings=(
+            "microbatches-disagree",
+            "wrong-with-mixed-dtypes",
+        ),
     ),
     Trap(
         "unreduced-gradient",
@@ -91,6 +102,7 @@ TRAPS = _catalogue(
         "gradient-dtype",
         "the gradient comes in a narrower dtype and is cast silently",
         "allocate it in its input's dtype; accumulate wider, never narrower",
+        brings=("rounded-through-half",),
     ),
     Trap(
         "gradient-for-integer",
@@ -108,6 +120,13 @@ TRAPS = _catalogue(
         "the op writes to an input",
         "write to a fresh tensor; a kernel's store does not bump the version counter, so autograd "
         "cannot notice",
+        brings=(
+            "microbatches-disagree",
+            "wrong-under-checkpoint",
+            "saved-overwritten",
+            "wrong-under-func",
+            "shared-state",
+        ),
     ),
     Trap(
         "dy-overwritten",
@@ -154,6 +173,12 @@ TRAPS = _catalogue(
         "shared-state",
         "a later forward changes an earlier call's gradient",
         "save with ctx.save_for_backward; keep nothing on the class, the module or in a global",
+        brings=(
+            "saved-unprotected",
+            "wrong-under-checkpoint",
+            "microbatches-disagree",
+            "wrong-under-vmap",
+        ),
     ),
     Trap(
         "first-call-differs",
@@ -170,6 +195,7 @@ TRAPS = _catalogue(
         "saved-on-ctx",
         "a tensor is kept as an attribute of ctx",
         "ctx.save_for_backward(x): it checks versions, frees after backward and breaks cycles",
+        brings=("saved-unprotected",),
     ),
     Trap(
         "saved-unprotected",
@@ -213,11 +239,6 @@ TRAPS = _catalogue(
         "sizes that are no multiple of the block are wrong",
         "mask the last block's loads and stores, neutral element in the masked lanes, and size the "
         "grid and its partials with triton.cdiv",
-    ),
-    Trap(
-        "size-limit",
-        "beyond some size the op is wrong or raises",
-        "loop over blocks inside the program or over programs in the grid; use 64-bit offsets",
     ),
     Trap(
         "broadcast-axis",
@@ -281,6 +302,10 @@ TRAPS = _catalogue(
         "overflow",
         "large inputs give inf or NaN where the answer is finite",
         "subtract the maximum before exp, branch on the sign, and hold intermediates in fp32",
+        brings=(
+            "special-values",
+            "cancellation",
+        ),
     ),
     Trap(
         "special-values",
@@ -312,6 +337,11 @@ TRAPS = _catalogue(
         "small-gradients-lost",
         "small gradients vanish in a rounding",
         "keep probabilities in fp32 until the difference is taken; p − 1 after rounding p is 0",
+    ),
+    Trap(
+        "size-limit",
+        "beyond some size the op is wrong or raises",
+        "loop over blocks inside the program or over programs in the grid; use 64-bit offsets",
     ),
     # Composition.
     Trap(
@@ -366,6 +396,12 @@ TRAPS = _catalogue(
         "wrong-at-some-sizes",
         "wrong at some sizes and right at others",
         "compare the sizes that fail with the block sizes and the grid",
+        generic=True,
+    ),
+    Trap(
+        "wrong-in-some-dtypes",
+        "right in one dtype and wrong in another",
+        "widen every load with .to(tl.float32) before arithmetic, and store in the pointer's dtype",
         generic=True,
     ),
     Trap(

@@ -10,6 +10,7 @@ import torch
 import torch.utils.checkpoint
 from torch import Tensor
 
+from gradproof.judge import is_right
 from gradproof.passes import NoGraph, Raised, backward, differentiate, forward, leaves
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
@@ -98,7 +99,7 @@ def _autocast(subject: Subject) -> Gradients:
 def _mixed(subject: Subject) -> Iterator[Remark]:
     """bf16 activations with fp32 parameters, as they meet under autocast."""
     floats = [i for i, x in enumerate(subject.inputs) if is_float(x)]
-    if len(floats) < 2 or subject.reference is None or subject.half:
+    if len(floats) < 2 or subject.reference is None or subject.half or not is_right(subject):
         return
     first = floats[0]
     narrow = subject.inputs[first].to(torch.bfloat16)

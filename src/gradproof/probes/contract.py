@@ -33,7 +33,7 @@ def contract(subject: Subject) -> Iterator[Remark]:
             yield _raised(raised, returned)
             return
     for one in returned:
-        yield from _returned(one)
+        yield from _returned(one, subject)
     yield Tried("number, shape and dtype of what backward returns")
     if len(subject.wrt) > 1:
         yield from _subsets(subject)
@@ -54,7 +54,7 @@ def _raised(raised: Raised, returned: Sequence[Returned]) -> Finding:
     return Finding("backward-raises", said)
 
 
-def _returned(one: Returned) -> Iterator[Remark]:
+def _returned(one: Returned, subject: Subject) -> Iterator[Remark]:
     wanted = {place for place, *_ in one.destinations()}
     argument = _argument_names(one)
     for place, value, shape, dtype in one.destinations():
@@ -67,13 +67,15 @@ def _returned(one: Returned) -> Iterator[Remark]:
         if torch.finfo(value.dtype).eps > torch.finfo(dtype).eps:
             said = f"{name} is returned in {short(value.dtype)} for an input in {short(dtype)}"
             yield Finding("gradient-dtype", said, about=name)
-    unasked = [
+    if len(one.values) != len(subject.inputs):
+        return
+    dropped = [
         argument(place)
         for place, value in enumerate(one.values)
-        if value is not None and place not in wanted
+        if value is not None and place not in wanted and not is_float(subject.inputs[place])
     ]
-    if unasked:
-        said = f"{listed(unasked)} receives a gradient, which autograd drops"
+    if dropped:
+        said = f"{listed(dropped)} receives a gradient, which autograd drops"
         yield Finding("gradient-for-integer", said)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradproof.allocation import Poisoned, surrounded
-from gradproof.passes import Pass, Raised, backward, forward, leaves
+from gradproof.allocation import Poisoned, fenced
+from gradproof.passes import Pass, Raised, backward, forward
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.sizing import ragged
@@ -20,27 +20,45 @@ POISON = 2.0**12  # exact in every dtype, and larger than anything an honest res
 
 
 def poison(subject: Subject) -> Iterator[Remark]:
-    found: list[Finding] = []
     for situation, variant in ragged(subject):
         try:
-            found = [*_unwritten(variant, situation), *_beyond(variant, situation)]
+            clean, overruns = _everywhere(variant)
+            again, _ = _everywhere(variant)
+            if not all(same_bits(a, b) for _, a, b in _results(subject, clean, again)):
+                yield Note("the same call gives different results anyway: see determinism")
+                return
+            found = [*_overrun(situation, overruns)]
+            found += _unwritten(variant, situation, clean)
+            found += _beyond(variant, situation, clean)
         except Raised as raised:
-            yield Note(f"{situation}: {raised}")
+            yield Note(f"{situation}{raised}")
             continue
+        yield from found
         if found:
-            break
-    yield from found
-    yield Tried("fresh memory and what lies around the inputs is never seen")
+            return
+    yield Tried("what fresh memory and the surroundings of tensors hold is never seen")
 
 
-def _unwritten(subject: Subject, situation: str) -> Iterator[Finding]:
-    clean, overruns = _poisoned(subject, 0.0)
+def _everywhere(subject: Subject, fill: float = 0.0, margin: float = 0.0) -> tuple[Pass, int]:
+    """One pass with every tensor fenced by `margin`; also how many of the op's own it overran."""
+    inputs = [fenced(x, margin)[0] if is_float(x) and x.numel() else x for x in subject.inputs]
+    inputs = [x.requires_grad_() if i in subject.wrt else x for i, x in enumerate(inputs)]
+    dy = [fenced(d, margin)[0] if d.numel() else d for d in subject.dy]
+    with Poisoned(fill, margin) as mode:
+        outputs = forward(subject.op, inputs)
+        gradients = backward(outputs, [inputs[i] for i in subject.wrt], dy, copy_dy=False)
+    return Pass(tuple(y.detach().clone() for y in outputs), gradients), mode.overruns
+
+
+def _overrun(situation: str, overruns: int) -> Iterator[Finding]:
     if overruns:
-        yield Finding(
-            "writes-past-end", f"{situation}the op overruns {count(overruns, 'buffer')} of its own"
-        )
-    with_nan, _ = _poisoned(subject, torch.nan)
-    with_number, _ = _poisoned(subject, POISON)
+        said = f"{situation}the op writes past the end of {count(overruns, 'tensor')} of its own"
+        yield Finding("writes-past-end", said)
+
+
+def _unwritten(subject: Subject, situation: str, clean: Pass) -> Iterator[Finding]:
+    with_nan, _ = _everywhere(subject, fill=torch.nan)
+    with_number, _ = _everywhere(subject, fill=POISON)
     for name, zero, nan, high in _results(subject, clean, with_nan, with_number):
         changed = (zero != high) & ~(torch.isnan(zero) & torch.isnan(high))
         changed |= torch.isnan(nan) & ~torch.isnan(zero)
@@ -60,37 +78,14 @@ def _unwritten(subject: Subject, situation: str) -> Iterator[Finding]:
             yield Finding("uninitialised-memory", said, about=name)
 
 
-def _poisoned(subject: Subject, value: float) -> tuple[Pass, int]:
-    mine = leaves(subject.inputs, subject.wrt)
-    with Poisoned(value) as mode:
-        outputs = forward(subject.op, mine)
-        gradients = backward(outputs, [mine[i] for i in subject.wrt], subject.dy)
-    return Pass(tuple(y.detach() for y in outputs), gradients), mode.broken_fences
-
-
-def _beyond(subject: Subject, situation: str) -> Iterator[Finding]:
-    """Each input and dy inside a buffer of zeros, NaN, then large numbers: none may be seen."""
-    zeros, *others = (_surrounded(subject, guard) for guard in (0.0, torch.nan, POISON))
-    for what, other in zip(("NaN", number(POISON)), others, strict=True):
-        affected = [name for name, a, b in _results(subject, zeros, other) if not same_bits(a, b)]
+def _beyond(subject: Subject, situation: str, clean: Pass) -> Iterator[Finding]:
+    for what, margin in (("NaN", torch.nan), (number(POISON), POISON)):
+        other, _ = _everywhere(subject, margin=margin)
+        affected = [name for name, a, b in _results(subject, clean, other) if not same_bits(a, b)]
         if affected:
-            yield Finding(
-                "reads-past-end",
-                f"{situation}{listed(affected)} changes when {what} stands around the inputs and dy",
-                "with zeros around them it is another",
-            )
+            said = f"{situation}{listed(affected)} changes when {what} stands around every tensor"
+            yield Finding("reads-past-end", said, "with zeros around them it is another")
             return
-
-
-def _surrounded(subject: Subject, guard: float) -> Pass:
-    inputs = [surrounded(x, guard) if is_float(x) else x for x in subject.inputs]
-    for i in subject.wrt:
-        inputs[i].requires_grad_()
-    with Poisoned(0.0):
-        outputs = forward(subject.op, inputs)
-        dy = [surrounded(d, guard) for d in subject.dy]
-        gradients = backward(outputs, [inputs[i] for i in subject.wrt], dy, copy_dy=False)
-    return Pass(tuple(y.detach() for y in outputs), gradients)
 
 
 def _results(subject: Subject, *passes: Pass) -> Iterator[tuple[Any, ...]]:

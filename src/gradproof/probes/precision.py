@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gradproof.judge import is_right
 from gradproof.oracle import Reference
 from gradproof.passes import NoGraph, Raised, draw_like
 from gradproof.probe import Note, Probe, Remark, Tried
@@ -17,9 +18,10 @@ from gradproof.sizing import accepts, axes, resized
 from gradproof.subject import Subject, output_name
 from gradproof.tensors import HALF, is_float, largest, number, short
 
-LENGTHS = (16, 256, 4096, 32768)
-PATIENCE = 1.0  # seconds a single run may be predicted to take
+LENGTHS = (16, 256, 4096, 32768, 2**18)
+PATIENCE = 1.5  # seconds a single run may be predicted to take
 COARSE = 12.0  # in half-precision epsilons of the largest entry: no honest op loses as much
+GROWN = 2.0  # the same for a sum of terms of one sign, if it grew to that with the length
 GROWTH = 3.0
 
 
@@ -35,6 +37,9 @@ class Loss:
 def precision(subject: Subject) -> Iterator[Remark]:
     if not isinstance(subject.oracle, Reference):
         yield Note("growth of error is measured against a reference; give one")
+        return
+    if not is_right(subject):
+        yield Note("the values are wrong to begin with, so their precision says nothing")
         return
     for dtype in _dtypes(subject):
         variant = subject.in_dtype(dtype)
@@ -105,19 +110,19 @@ def _accumulators(subject: Subject) -> Iterator[Remark]:
             variant = resized(positive, {axis: length})
             if variant is None:
                 continue
-            began = time.monotonic()
+            began = time.process_time()
             try:
                 losses = _losses(_with_positive_dy(variant))
             except (Raised, NoGraph):
                 break
-            rate = (time.monotonic() - began) / length
+            rate = (time.process_time() - began) / length
             for loss in losses:
                 ladder.setdefault(loss.name, []).append((length, loss))
         for name, steps in ladder.items():
             (short_, first), (long, last) = steps[0], max(steps, key=lambda s: s[1].error)
             if (
                 long > short_
-                and last.error > COARSE + 8 * last.torch
+                and last.error > GROWN + 8 * last.torch
                 and last.error > GROWTH * first.error
             ):
                 dtype = short(next(x.dtype for x in subject.inputs if is_float(x)))
@@ -153,6 +158,8 @@ def _statistics(subject: Subject, before: list[Loss]) -> Iterator[Remark]:
         except (Raised, NoGraph):
             continue
         for loss in after:
+            if loss.error == float("inf"):
+                continue  # an overflow, which is the values probe's to say
             limit = COARSE if half else 5e-3 / torch.finfo(torch.float32).eps
             if loss.error <= limit + 8 * loss.torch or loss.error <= GROWTH * plain.get(
                 loss.name, 0

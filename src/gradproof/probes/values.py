@@ -62,7 +62,9 @@ def _other_dtypes(subject: Subject) -> Iterator[Remark]:
             continue
         if (finding := narrowed(variant, verdict.done)) is not None:
             yield finding
-        yield from verdict.findings(f"in {short(dtype)}")
+        for finding in verdict.findings(f"in {short(dtype)}"):
+            own_name = " and ".join(sorted(short(d) for d in own))
+            yield replace(finding, trap="wrong-in-some-dtypes", beside=f"in {own_name} it is right")
         right += [short(dtype)] if verdict.right else []
     if right:
         yield Tried(f"also in {listed(right)}")
@@ -121,7 +123,7 @@ def _ignored_targets(subject: Subject) -> Iterator[Remark]:
             yield Note(f"{situation}: {verdict}")
             continue
         for finding in verdict.findings(situation):
-            yield _renamed(finding, "ignored-targets")
+            yield replace(finding, trap="ignored-targets")
         yield Tried("ignored targets")
 
 
@@ -178,10 +180,6 @@ def _a_row(x: Tensor) -> Tensor:
     if x.ndim and x.numel():
         mask[0] = True
     return mask
-
-
-def _renamed(finding: Any, trap: str) -> Any:
-    return replace(finding, trap=trap)
 
 
 PROBE = Probe("values", "Are outputs and gradients right?", values)

@@ -1,0 +1,89 @@
+"""The softmax's own denominator depends on x too: dx lacks y · Σ y dy."""
+
+# %% broken
+import torch
+import triton
+import triton.language as tl
+
+from gradproof import peers, prove
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@triton.jit
+def softmax_backward_kernel(y_ptr, dy_ptr, dx_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    mask = columns < n
+    y = tl.load(y_ptr + row * n + columns, mask=mask, other=0.0).to(tl.float32)
+    dy = tl.load(dy_ptr + row * n + columns, mask=mask, other=0.0).to(tl.float32)
+    tl.store(dx_ptr + row * n + columns, y * dy, mask=mask)
+
+
+class Broken(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.softmax(x, -1).contiguous()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise RuntimeError("first derivatives only")
+        (y,) = ctx.saved_tensors
+        dx, dy, n = torch.empty_like(y), dy.contiguous(), y.shape[-1]
+        if y.numel():
+            softmax_backward_kernel[(y.numel() // n,)](
+                y, dy, dx, n, BLOCK=triton.next_power_of_2(n)
+            )
+        return dx
+
+
+def reference(x):
+    return torch.softmax(x, -1)
+
+
+# %% wrong
+torch.manual_seed(0)
+x = torch.randn(4, 12, device=device).requires_grad_()
+
+upstream = torch.randn(4, 12, device=device)
+for op in (Broken.apply, reference):
+    (dx,) = torch.autograd.grad(op(x), x, upstream)
+    print(f"a row of dx adds up to {float(dx[0].sum()):.3f}".replace("-0.000", "0.000"))
+
+# %% proof
+report = prove(Broken.apply, (x,), reference=reference)
+print(report)
+
+
+# %% mended
+@triton.jit
+def mended_kernel(y_ptr, dy_ptr, dx_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    mask = columns < n
+    y = tl.load(y_ptr + row * n + columns, mask=mask, other=0.0).to(tl.float32)
+    dy = tl.load(dy_ptr + row * n + columns, mask=mask, other=0.0).to(tl.float32)
+    tl.store(dx_ptr + row * n + columns, y * (dy - tl.sum(y * dy)), mask=mask)
+
+
+class Mended(Broken):
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise RuntimeError("first derivatives only")
+        (y,) = ctx.saved_tensors
+        dx, dy, n = torch.empty_like(y), dy.contiguous(), y.shape[-1]
+        if y.numel():
+            mended_kernel[(y.numel() // n,)](y, dy, dx, n, BLOCK=triton.next_power_of_2(n))
+        return dx
+
+
+mended = prove(Mended.apply, (x,), reference=reference)
+print(mended.summary)
+
+# %% peers
+print(f"gradcheck: {peers.gradcheck(Broken.apply, (x,))}")
+print(f"opcheck: {peers.opcheck(Broken.apply, (x,))}")

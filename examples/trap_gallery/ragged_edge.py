@@ -1,0 +1,90 @@
+"""The block is n rounded down to a power of two: right at 8 and 16, and at nothing between."""
+
+# %% broken
+import torch
+import triton
+import triton.language as tl
+
+from gradproof import peers, prove
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@triton.jit
+def softmax_backward_kernel(y_ptr, dy_ptr, dx_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    mask = columns < n
+    y = tl.load(y_ptr + row * n + columns, mask=mask, other=0.0).to(tl.float32)
+    dy = tl.load(dy_ptr + row * n + columns, mask=mask, other=0.0).to(tl.float32)
+    tl.store(dx_ptr + row * n + columns, y * (dy - tl.sum(y * dy)), mask=mask)
+
+
+class Broken(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.softmax(x, -1).contiguous()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise RuntimeError("first derivatives only")
+        (y,) = ctx.saved_tensors
+        dx, dy, n = torch.zeros_like(y), dy.contiguous(), y.shape[-1]
+        if y.numel():
+            softmax_backward_kernel[(y.numel() // n,)](
+                y, dy, dx, n, BLOCK=1 << (n.bit_length() - 1)
+            )
+        return dx
+
+
+def reference(x):
+    return torch.softmax(x, -1)
+
+
+# %% wrong
+torch.manual_seed(0)
+x = torch.randn(4, 12, device=device).requires_grad_()
+
+upstream = torch.randn(4, 12, device=device)
+for n in (8, 12):
+    (dx,) = torch.autograd.grad(Broken.apply(x[:, :n]), x, upstream[:, :n])
+    (expected,) = torch.autograd.grad(reference(x[:, :n]), x, upstream[:, :n])
+    print(f"{n} columns: right is {torch.allclose(dx, expected, atol=1e-6)}")
+
+# %% proof
+report = prove(Broken.apply, (x,), reference=reference)
+print(report)
+
+
+# %% mended
+@triton.jit
+def mended_kernel(y_ptr, dy_ptr, dx_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    mask = columns < n
+    y = tl.load(y_ptr + row * n + columns, mask=mask, other=0.0).to(tl.float32)
+    dy = tl.load(dy_ptr + row * n + columns, mask=mask, other=0.0).to(tl.float32)
+    tl.store(dx_ptr + row * n + columns, y * (dy - tl.sum(y * dy)), mask=mask)
+
+
+class Mended(Broken):
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise RuntimeError("first derivatives only")
+        (y,) = ctx.saved_tensors
+        dx, dy, n = torch.empty_like(y), dy.contiguous(), y.shape[-1]
+        if y.numel():
+            mended_kernel[(y.numel() // n,)](y, dy, dx, n, BLOCK=triton.next_power_of_2(n))
+        return dx
+
+
+mended = prove(Mended.apply, (x,), reference=reference)
+print(mended.summary)
+
+# %% peers
+print(f"gradcheck: {peers.gradcheck(Broken.apply, (x,))}")
+print(f"opcheck: {peers.opcheck(Broken.apply, (x,))}")

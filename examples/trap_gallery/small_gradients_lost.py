@@ -1,0 +1,67 @@
+"""p is rounded to bf16 before the 1 is taken off: where p is nearly 1 nothing is left."""
+
+# %% broken
+import torch
+import torch.nn.functional as F
+
+from gradproof import peers, prove
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class Broken(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits, target):
+        p = torch.softmax(logits.float(), -1)
+        ctx.save_for_backward(p.to(logits.dtype), target)
+        return F.cross_entropy(logits.float(), target, reduction="none").to(logits.dtype)
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled():
+            raise RuntimeError("first derivatives only")
+        p, target = ctx.saved_tensors
+        one = F.one_hot(target, p.shape[-1])
+        return (p - one) * dy[:, None].to(p.dtype), None
+
+
+def reference(logits, target):
+    return F.cross_entropy(logits, target, reduction="none")
+
+
+# %% wrong
+torch.manual_seed(0)
+target = torch.tensor([3, 1, 7, 0, 5, 7], device=device)
+logits = torch.randn(6, 8, device=device)
+logits[torch.arange(6), target] += 3  # a model that is often right
+logits = logits.to(torch.bfloat16).requires_grad_()
+sure = (4 * logits).detach().requires_grad_()
+(dx,) = torch.autograd.grad(Broken.apply(sure, target).sum(), sure)
+zero = int((dx.gather(-1, target[:, None]) == 0).sum())
+print(f"targets with no gradient left: {zero} of 6")
+
+# %% proof
+report = prove(Broken.apply, (logits, target), reference=reference)
+print(report)
+
+
+# %% mended
+class Mended(Broken):
+    @staticmethod
+    def forward(ctx, logits, target):
+        ctx.save_for_backward(torch.softmax(logits.float(), -1), target)
+        ctx.dtype = logits.dtype
+        return F.cross_entropy(logits.float(), target, reduction="none").to(logits.dtype)
+
+    @staticmethod
+    def backward(ctx, dy):
+        dx, none = Broken.backward(ctx, dy)
+        return dx.to(ctx.dtype), none
+
+
+mended = prove(Mended.apply, (logits, target), reference=reference)
+print(mended.summary)
+
+# %% peers
+print(f"gradcheck: {peers.gradcheck(Broken.apply, (logits, target))}")
+print(f"opcheck: {peers.opcheck(Broken.apply, (logits, target))}")
