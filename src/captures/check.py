@@ -11,7 +11,7 @@ from captures.forms import Shown, read_pages
 from captures.honesty import dishonest_prints, unguarded_errors
 from captures.library import library
 from captures.places import shown_at
-from captures.project import Project
+from captures.project import Project, read_text
 from captures.prose import check_prose
 from captures.resolve import check_pages
 from captures.script import Cell, Script, script_names
@@ -95,7 +95,7 @@ class _Check:
         expected = tree_fingerprint([self.project.src / "gradkernels", tests])
         if not report.is_file():
             what = "is missing"
-        elif _reported(report) != expected:
+        elif _reported(report, self.project) != expected:
             what = "is stale, since kernels or their tests changed"
         else:
             return
@@ -103,8 +103,8 @@ class _Check:
         (self.errors if self.release else self.warnings).add(fault)
 
 
-def _reported(report: Path) -> str:
-    lines = report.read_text(encoding="utf-8").splitlines()
+def _reported(report: Path, project: Project) -> str:
+    lines = read_text(report, project.relative(report)).splitlines()
     found = (line.split()[1:] for line in lines if line.startswith("fingerprint "))
     return next((words[0] for words in found if words), "")
 

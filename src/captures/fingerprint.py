@@ -11,12 +11,21 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from captures.fault import Fault, Faults
-from captures.project import Project
+from captures.project import Project, read_text
 from captures.script import Script, parse
 
 
 def fingerprint(project: Project, script: Script) -> str:
     """``sha256:…`` over the script's cells, its first-party modules and its data files."""
+    try:
+        return _fingerprint(project, script)
+    except RecursionError:
+        where = project.relative(script.path)
+        message = "this, or code that it imports, nests too deeply; split its longest statement"
+        raise Faults([Fault(where, 0, message)]) from None
+
+
+def _fingerprint(project: Project, script: Script) -> str:
     digest = hashlib.sha256()
     for cell in script.cells:
         _add(digest, f"cell {cell.name} {sorted(cell.tags)}", canonical(cell.source).encode())
@@ -69,7 +78,7 @@ def _digest(text: str) -> bytes:
 
 def _code(path: Path, name: str) -> str:
     """The text of a module, known to parse; raises ``Faults`` under the file's ``name``."""
-    text = path.read_text(encoding="utf-8")
+    text = read_text(path, name)
     try:
         parse(text)
     except SyntaxError as error:
@@ -187,6 +196,8 @@ def _files(wanted: tuple[str, str], roots: tuple[Path, ...]) -> Iterator[Path]:
     """The first-party files that an import executes, packages' ``__init__`` included."""
     module, name = wanted
     parts = module.split(".")
+    if not all(map(str.isidentifier, parts)):
+        return
     for root in roots:
         directories = [root.joinpath(*parts[:depth]) for depth in range(1, len(parts) + 1)]
         if not (directories[0].is_dir() or directories[0].with_suffix(".py").is_file()):
