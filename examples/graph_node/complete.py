@@ -11,6 +11,7 @@ from gradkernels.gelu import gelu_forward
 class TritonGELU(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
+        x = x.contiguous()
         ctx.save_for_backward(x)
         return gelu_forward(x)
 

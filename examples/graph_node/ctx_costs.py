@@ -12,26 +12,24 @@ from torch.utils.checkpoint import checkpoint
 class Saved(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        y = torch.exp(x)
-        ctx.save_for_backward(x, y)
-        return y
+        ctx.save_for_backward(x)
+        return torch.exp(x)
 
     @staticmethod
     def backward(ctx, dy):
-        _, y = ctx.saved_tensors
-        return y * dy
+        (x,) = ctx.saved_tensors
+        return torch.exp(x) * dy
 
 
 class Attribute(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        y = torch.exp(x)
-        ctx.x, ctx.y = x, y
-        return y
+        ctx.x = x
+        return torch.exp(x)
 
     @staticmethod
     def backward(ctx, dy):
-        return ctx.y * dy
+        return torch.exp(ctx.x) * dy
 
 
 def leaf():
@@ -44,28 +42,57 @@ for function in (Saved, Attribute):
     alive = weakref.ref(x)
     y = function.apply(x)
     del x
+    print(f"{function.__name__}: input alive before backward: {alive() is not None}")
     y.backward()
     print(f"{function.__name__}: input alive after backward: {alive() is not None}")
+    del y
+    print(f"{function.__name__}: input alive without output: {alive() is not None}")
 
 # %% second-backward
 x = leaf()
 y = Attribute.apply(x)
 y.backward()
+once = x.grad.clone()
 y.backward()
-print("x.grad in units of dy/dx:", (x.grad / y).item())
+print("Attribute: x.grad after two, over x.grad after one:", (x.grad / once).item())
 
 y = Saved.apply(x)
 y.backward()
 try:
     y.backward()
 except RuntimeError as error:
-    print(f"RuntimeError: {str(error).split('(')[0]}")
+    print(f"Saved: RuntimeError: {str(error).split('(')[0]}")
 else:
     raise AssertionError("the graph was still there for a second backward")
 
+
 # %% cycle
+class SavedOutput(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.exp(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        (y,) = ctx.saved_tensors
+        return y * dy
+
+
+class AttributeOutput(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.y = torch.exp(x)
+        return ctx.y
+
+    @staticmethod
+    def backward(ctx, dy):
+        return ctx.y * dy
+
+
 gc.disable()  # the collector runs when it likes: here, only when asked
-for function in (Saved, Attribute):
+for function in (SavedOutput, AttributeOutput):
     y = function.apply(leaf())
     alive = weakref.ref(y)
     del y

@@ -39,3 +39,11 @@ with torch.no_grad():
 print("same values:", torch.equal(scaled, written))
 print("recorded:", scaled.requires_grad)
 print("not recorded:", written.requires_grad)
+
+# %% residual
+y = x + gelu_forward(x)
+(dx,) = torch.autograd.grad(y.sum(), x)
+(right,) = torch.autograd.grad((x + torch.nn.functional.gelu(x)).sum(), x)
+print("y.grad_fn:", y.grad_fn.name())
+print("gradient:", dx.tolist())
+print("torch's: ", [round(slope, 4) for slope in right.tolist()])

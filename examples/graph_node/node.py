@@ -14,6 +14,7 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 class TritonGELU(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
+        x = x.contiguous()
         ctx.save_for_backward(x)
         return gelu_forward(x)
 
@@ -49,3 +50,33 @@ node = y.sum().grad_fn
 while node is not None:
     print(node.name())
     node = node.next_functions[0][0] if node.next_functions else None
+
+# %% not-recorded
+print("input without requires_grad:", TritonGELU.apply(x.detach()).grad_fn)
+with torch.no_grad():
+    print("under no_grad:", TritonGELU.apply(x).grad_fn)
+
+
+# %% several
+class ScaledPower(torch.autograd.Function):
+    """y = w xᵖ, of two tensors and an integer."""
+
+    @staticmethod
+    def forward(ctx, x, w, p):
+        ctx.save_for_backward(x, w)
+        ctx.p = p
+        return w * x**p
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, w = ctx.saved_tensors
+        dx = dy * w * ctx.p * x ** (ctx.p - 1)
+        dw = dy * x**ctx.p
+        return dx, dw, None
+
+
+x = torch.tensor([3.0], device=device, requires_grad=True)
+w = torch.tensor([5.0], device=device, requires_grad=True)
+ScaledPower.apply(x, w, 2).sum().backward()
+print("dx:", x.grad.item())
+print("dw:", w.grad.item())

@@ -5,6 +5,8 @@ import torch
 import triton
 import triton.language as tl
 
+from gradkernels.gelu import gelu
+
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -50,3 +52,13 @@ refused(torch.ones(4, device=device, dtype=torch.float16))
 x = torch.tensor([[-1.0, 7.0], [0.5, 7.0], [2.0, 7.0]], device=device)[:, ::2]
 print("torch:", torch.nn.functional.gelu(x).flatten().cpu())
 print("one program:", one_program_gelu(x).flatten().cpu())
+
+# %% mended
+inputs = {
+    "empty": torch.empty(0, device=device),
+    "large": torch.ones(2**20 + 1, device=device),
+    "half": torch.ones(4, device=device, dtype=torch.float16),
+    "strided": x,
+}
+for name, x in inputs.items():
+    print(f"{name}:", torch.allclose(gelu(x), torch.nn.functional.gelu(x), atol=1e-6))

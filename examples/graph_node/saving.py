@@ -72,3 +72,8 @@ print(f"the gradient at the x that forward saw is {right}")
 x = torch.tensor([3.0], device=device, requires_grad=True)
 y = UnsafeSquare.apply(x)
 print("ctx.x is x:", y.grad_fn.x is x)
+
+# %% same-memory
+y = SafeSquare.apply(x)
+(saved,) = y.grad_fn.saved_tensors
+print("saved at the address of x:", saved.data_ptr() == x.data_ptr())
