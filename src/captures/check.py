@@ -9,11 +9,10 @@ from captures.fault import Fault, Faults
 from captures.fingerprint import tree_fingerprint
 from captures.forms import Shown, read_pages
 from captures.honesty import dishonest_prints, unguarded_errors
-from captures.library import library
 from captures.places import shown_at
 from captures.project import Project, read_text
 from captures.prose import check_prose
-from captures.resolve import check_pages
+from captures.resolve import Resolver, check_pages
 from captures.script import Cell, Script, script_names
 from captures.transcript import MACHINES, Transcript, transcript_path
 
@@ -28,13 +27,14 @@ class Verdict:
 
 def check(project: Project, release: bool = False) -> Verdict:
     """Judge scripts, transcripts and pages; under ``release`` nothing of the GPU may be stale."""
-    return _Check(project, release).judge()
+    return _Check(project, release, Resolver(project)).judge()
 
 
 @dataclass
 class _Check:
     project: Project
     release: bool
+    resolver: Resolver
     errors: set[Fault] = field(default_factory=set)
     warnings: set[Fault] = field(default_factory=set)
     forms: list[Shown] = field(default_factory=list)
@@ -43,7 +43,7 @@ class _Check:
 
     def judge(self) -> Verdict:
         self.forms, _ = read_pages(self.project)
-        self.errors |= {*check_pages(self.project), *check_prose(self.project)}
+        self.errors |= {*check_pages(self.resolver), *check_prose(self.project)}
         for name in script_names(self.project):
             self.transcripts[name] = None
             self._collect(partial(self._judge_example, name))
@@ -58,9 +58,9 @@ class _Check:
             self.errors |= set(faults.faults)
 
     def _judge_example(self, name: str) -> None:
-        script = library(self.project).script(name)
+        script = self.resolver.library.script(name)
         self.errors |= {*unguarded_errors(script), *dishonest_prints(script)}
-        found = self.transcripts[name] = library(self.project).transcripts(script)
+        found = self.transcripts[name] = self.resolver.library.transcripts(script)
         self._judge_transcripts(script, found)
         self.errors |= set(_unused_cells(script, found, self.forms))
 
@@ -76,7 +76,7 @@ class _Check:
                 self.errors.add(
                     Fault(where, 0, f"should not exist: the script needs {script.needs}")
                 )
-            elif not library(self.project).is_fresh(script, present[machine]):
+            elif not self.resolver.is_fresh(script, present[machine]):
                 self._weigh(machine, where, "is stale, since its code changed", script)
 
     def _weigh(self, machine: str, where: str, what: str, script: Script) -> None:

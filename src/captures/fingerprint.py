@@ -17,24 +17,7 @@ from captures.script import Script, parse
 
 def fingerprint(project: Project, script: Script) -> str:
     """``sha256:…`` over the script's cells, its first-party modules and its data files."""
-    try:
-        return _fingerprint(project, script)
-    except RecursionError:
-        where = project.relative(script.path)
-        message = "this, or code that it imports, nests too deeply; split its longest statement"
-        raise Faults([Fault(where, 0, message)]) from None
-
-
-def _fingerprint(project: Project, script: Script) -> str:
-    digest = hashlib.sha256()
-    for cell in script.cells:
-        _add(digest, f"cell {cell.name} {sorted(cell.tags)}", canonical(cell.source).encode())
-    for path in first_party_modules(project, script):
-        name = project.relative(path)
-        _add(digest, name, _digest(_code(path, name)))
-    for path in script.data:
-        _add(digest, project.relative(path), path.read_bytes())
-    return f"sha256:{digest.hexdigest()}"
+    return Sources(project).fingerprint(script)
 
 
 def tree_fingerprint(paths: Iterable[Path]) -> str:
@@ -50,20 +33,100 @@ def tree_fingerprint(paths: Iterable[Path]) -> str:
 
 def first_party_modules(project: Project, script: Script) -> list[Path]:
     """Every module under ``src`` or beside the script that it can load, however late; sorted."""
-    roots = (script.path.parent, project.src)
-    found: dict[Path, None] = {}
-    pending = [path for wanted in _imports(script.text, "") for path in _files(wanted, roots)]
-    while pending:
-        path = pending.pop()
-        if path in found or path == script.path:
-            continue
-        found[path] = None
-        root = next(root for root in roots if path.is_relative_to(root))
-        parts = path.relative_to(root).with_suffix("").parts
-        package = ".".join(parts[:-1])
-        for wanted in _imports(_code(path, project.relative(path)), package):
-            pending += _files(wanted, roots)
-    return sorted(found)
+    return Sources(project).modules(script)
+
+
+class Sources:
+    """The first-party modules as they stand now: each is read, and its imports followed, once."""
+
+    def __init__(self, project: Project):
+        self.project = project
+        self._stamps: dict[Path, Stamp] = {}
+        self._texts: dict[Path, str] = {}
+        self._fingerprints: dict[Script, str] = {}
+        self._reached: dict[tuple[Path, tuple[str, str]], tuple[Path, ...]] = {}
+        self._direct: dict[tuple[Path, Path], list[Path]] = {}
+        # A file that comes or goes changes its directory.
+        directories = (path for path in project.src.rglob("*") if path.is_dir())
+        self._note(project.src, *directories)
+
+    def hold(self) -> bool:
+        """Whether every file that was read, and every directory looked into, is as it was."""
+        return all(stamp == stamp_of(path) for path, stamp in self._stamps.items())
+
+    def fingerprint(self, script: Script) -> str:
+        if script not in self._fingerprints:
+            try:
+                self._fingerprints[script] = self._take(script)
+            except RecursionError:
+                where = self.project.relative(script.path)
+                what = "this, or code that it imports, nests too deeply"
+                fault = Fault(where, 0, f"{what}; split its longest statement")
+                raise Faults([fault]) from None
+        return self._fingerprints[script]
+
+    def _take(self, script: Script) -> str:
+        digest = hashlib.sha256()
+        for cell in script.cells:
+            _add(digest, f"cell {cell.name} {sorted(cell.tags)}", canonical(cell.source).encode())
+        for path in self.modules(script):
+            _add(digest, self.project.relative(path), _digest(self._text(path)))
+        self._note(*script.data)
+        for path in script.data:
+            _add(digest, self.project.relative(path), path.read_bytes())
+        return f"sha256:{digest.hexdigest()}"
+
+    def modules(self, script: Script) -> list[Path]:
+        """Every module that the script can load, sorted."""
+        beside = script.path.parent
+        self._note(beside)
+        found: set[Path] = set()
+        pending = [path for cell in script.cells for path in self._files(beside, cell.source, "")]
+        while pending:
+            path = pending.pop()
+            if path not in found and path != script.path:
+                found.add(path)
+                pending += self._imported_by(path, beside)
+        return sorted(found)
+
+    def _imported_by(self, path: Path, beside: Path) -> list[Path]:
+        key = (path, beside)
+        if key not in self._direct:
+            root = next(r for r in (beside, self.project.src) if path.is_relative_to(r))
+            package = ".".join(path.relative_to(root).parts[:-1])
+            self._direct[key] = self._files(beside, self._text(path), package)
+        return self._direct[key]
+
+    def _files(self, beside: Path, text: str, package: str) -> list[Path]:
+        files: list[Path] = []
+        for wanted in _imports(text, package):
+            key = (beside, wanted)
+            if key not in self._reached:
+                self._reached[key] = tuple(_files(wanted, (beside, self.project.src)))
+            files += self._reached[key]
+        return files
+
+    def _text(self, path: Path) -> str:
+        if path not in self._texts:
+            self._note(path)
+            self._texts[path] = _code(path, self.project.relative(path))
+        return self._texts[path]
+
+    def _note(self, *paths: Path) -> None:
+        for path in paths:
+            self._stamps.setdefault(path, stamp_of(path))
+
+
+Stamp = tuple[int, int] | None
+
+
+def stamp_of(path: Path) -> Stamp:
+    """What changes when a file or directory does; None where there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size
 
 
 def canonical(source: str) -> str:
@@ -98,15 +161,18 @@ _HAS_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 
 def _spell(node: object) -> str:
-    if isinstance(node, ast.Constant):
-        return f"{type(node.value).__name__} {node.value!r}"
-    if isinstance(node, ast.JoinedStr):
-        return f"JoinedStr({_spell(_parts(node))})"
     if isinstance(node, ast.AST):
         kind = type(node)
-        meanings = [(name, _meaning(node, name)) for name in _fields(*kind._fields)]
-        # Fields that a newer Python added are empty where the syntax is old.
-        kept = [f"{name}={_spell(v)}" for name, v in meanings if v is not None and v != []]
+        if isinstance(node, ast.Constant):
+            return f"{type(node.value).__name__} {node.value!r}"
+        if isinstance(node, ast.JoinedStr):
+            return f"JoinedStr({_spell(_parts(node))})"
+        kept = []
+        for name in _fields(kind):
+            meaning = _meaning(node, name)
+            # Fields that a newer Python added are empty where the syntax is old.
+            if meaning is not None and meaning != []:
+                kept.append(f"{name}={_spell(meaning)}")
         return f"{kind.__name__}({', '.join(kept)})"
     if isinstance(node, list):
         return f"[{', '.join(map(_spell, node))}]"
@@ -114,8 +180,8 @@ def _spell(node: object) -> str:
 
 
 @cache
-def _fields(*names: str) -> list[str]:
-    return sorted({*names} - {"type_comment", "type_ignores", "ctx"})
+def _fields(kind: type) -> list[str]:
+    return sorted({*kind._fields} - {"type_comment", "type_ignores", "ctx"})
 
 
 def _meaning(node: ast.AST, name: str) -> object:
@@ -151,11 +217,14 @@ def _parts(string: ast.JoinedStr) -> list[ast.expr]:
 @lru_cache(maxsize=512)
 def _imports(text: str, package: str) -> list[tuple[str, str]]:
     """``(module, name)`` of everything the code can import; name is "" for plain imports."""
-    return list(dict.fromkeys(_imported(parse(text), package)))
+    if "import" not in text:
+        return []
+    by_call = "import_module" in text or "__import__" in text
+    return list(dict.fromkeys(_imported(_executed(parse(text), by_call), package)))
 
 
-def _imported(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:
-    for node in _executed(tree):
+def _imported(nodes: Iterable[ast.AST], package: str) -> Iterator[tuple[str, str]]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -168,16 +237,18 @@ def _imported(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:
                 yield base + target.value, ""
 
 
-def _executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node but those that only a type checker sees."""
+def _executed(tree: ast.AST, with_calls: bool) -> Iterator[ast.AST]:
+    """Every statement but those that only a type checker sees; calls where they are asked for."""
     pending = [tree]
     while pending:
         node = pending.pop()
         yield node
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        if isinstance(node, ast.If) and _dotted(node.test).endswith("TYPE_CHECKING"):
             pending += node.orelse
-        else:
-            pending += ast.iter_child_nodes(node)
+            continue
+        for child in ast.iter_child_nodes(node):
+            if with_calls or not isinstance(child, ast.expr):
+                pending.append(child)
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:
@@ -189,7 +260,14 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
 
 
 def _is_import_module(function: ast.expr) -> bool:
-    return ast.unparse(function) in ("import_module", "importlib.import_module", "__import__")
+    return _dotted(function) in ("import_module", "importlib.import_module", "__import__")
+
+
+def _dotted(node: ast.expr) -> str:
+    """``a.b.c`` as it is written; empty for any other expression."""
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _files(wanted: tuple[str, str], roots: tuple[Path, ...]) -> Iterator[Path]:

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from captures.fault import Faults
-from captures.fingerprint import fingerprint, first_party_modules
+from captures.fingerprint import Sources, Stamp, stamp_of
 from captures.project import Project
 from captures.script import Script, read_script
 from captures.transcript import MACHINES, Transcript, read_transcript, transcript_path
 
 T = TypeVar("T")
-Stamp = tuple[tuple[int, int] | None, ...]
 
 
 @lru_cache(maxsize=64)
@@ -25,7 +24,8 @@ class Library:
 
     def __init__(self, project: Project):
         self.project = project
-        self._kept: dict[tuple[str, str], tuple[list[Path], Stamp, object]] = {}
+        self._sources = Sources(project)
+        self._kept: dict[tuple[str, str], tuple[list[Path], list[Stamp], object]] = {}
 
     def script(self, name: str) -> Script:
         """Raises `Faults` where the script is malformed."""
@@ -39,7 +39,12 @@ class Library:
 
     def is_fresh(self, script: Script, transcript: Transcript) -> bool:
         """Whether the transcript is of the code as it is now."""
-        return transcript.fingerprint == self._fingerprint(script)
+        return transcript.fingerprint == self.fingerprint(script)
+
+    def fingerprint(self, script: Script) -> str:
+        if not self._sources.hold():
+            self._sources = Sources(self.project)
+        return self._sources.fingerprint(script)
 
     def _transcript(self, script: Script, machine: str) -> Transcript | None:
         path = transcript_path(self.project, script.name, machine)
@@ -54,17 +59,9 @@ class Library:
             lambda: read_transcript(self.project, script.name, machine),
         )
 
-    def _fingerprint(self, script: Script) -> str:
-        key = ("fingerprint", script.name)
-        paths = self._kept[key][0] if key in self._kept else []
-        if not paths or self._kept[key][1] != _stamp(paths):
-            modules = first_party_modules(self.project, script)
-            paths = [script.path, *modules, *script.data]
-        return self._remember(*key, paths, lambda: fingerprint(self.project, script))
-
     def _remember(self, kind: str, name: str, paths: Iterable[Path], read: Callable[[], T]) -> T:
         paths = list(paths)
-        stamp = _stamp(paths)
+        stamp = [*map(stamp_of, paths)]
         kept = self._kept.get((kind, name))
         if kept is None or kept[:2] != (paths, stamp):
             try:
@@ -75,15 +72,3 @@ class Library:
         if isinstance(kept[2], Faults):
             raise kept[2]
         return kept[2]  # type: ignore[return-value]
-
-
-def _stamp(paths: Iterable[Path]) -> Stamp:
-    return tuple(_stamp_of(path) for path in paths)
-
-
-def _stamp_of(path: Path) -> tuple[int, int] | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size

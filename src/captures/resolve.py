@@ -58,10 +58,10 @@ class Words:
     stale: bool
 
 
-def check_pages(project: Project) -> list[Fault]:
+def check_pages(resolver: "Resolver") -> list[Fault]:
     """Everything in the pages and in what they offer that a strict build refuses, sorted."""
+    project = resolver.project
     forms, faults = read_pages(project)
-    resolver = Resolver(project)
     for form in forms:
         try:
             resolver.resolve(form)
@@ -205,9 +205,9 @@ class Resolver:
         return Words(text, transcripts, self._any_stale(script, transcripts))
 
     def _any_stale(self, script: Script, transcripts: Iterable[Transcript]) -> bool:
-        return not all(self._is_fresh(script, transcript) for transcript in transcripts)
+        return not all(self.is_fresh(script, transcript) for transcript in transcripts)
 
-    def _is_fresh(self, script: Script, transcript: Transcript) -> bool:
+    def is_fresh(self, script: Script, transcript: Transcript) -> bool:
         key = (script.name, transcript.machine)
         if key not in self._fresh:
             self._fresh[key] = self.library.is_fresh(script, transcript)

@@ -1,7 +1,6 @@
 """The page that lists every recorded run: machine, versions, date, duration, freshness."""
 
 from captures.blocks import RUNS_PAGE, TITLES, anchor, entry, relative
-from captures.library import library
 from captures.project import Project
 from captures.resolve import Resolver
 from captures.script import script_names
@@ -24,6 +23,7 @@ COLUMNS = ("Example", "Machine", "Torch", "Triton", "Python", "Date", "Took", "C
 
 def runs_page(project: Project) -> str:
     """The page's Markdown; raises `Faults` where a script or transcript is damaged."""
+    resolver = Resolver(project)
     lines = [HEAD]
     lesson = ""
     for name in script_names(project):
@@ -36,23 +36,24 @@ def runs_page(project: Project) -> str:
                 _row(COLUMNS),
                 _row(["---"] * len(COLUMNS)),
             ]
-        lines += _rows(project, name)
+        lines += _rows(resolver, name)
     return "\n".join([*lines, ""])
 
 
-def _rows(project: Project, name: str) -> list[str]:
-    script = library(project).script(name)
+def _rows(resolver: Resolver, name: str) -> list[str]:
+    script = resolver.library.script(name)
+    places = _places(resolver, name)
     page = f"docs/{RUNS_PAGE}"
     scripts = (
         f"[`{name}`]({relative(page, f'scripts/{name}.py')}){{ #{entry(name)} }} "
         f"([on its own]({relative(page, f'standalone/{name}.py')}))"
     )
     rows = []
-    for transcript in library(project).transcripts(script):
-        fresh = library(project).is_fresh(script, transcript)
-        rows.append(_row([scripts, *_facts(transcript), _freshness(fresh), _places(project, name)]))
+    for transcript in resolver.library.transcripts(script):
+        fresh = resolver.is_fresh(script, transcript)
+        rows.append(_row([scripts, *_facts(transcript), _freshness(fresh), places]))
         scripts = ""  # named once, in its first row
-    return rows or [_row([scripts, *["–"] * 6, "not run", _places(project, name)])]
+    return rows or [_row([scripts, *["–"] * 6, "not run", places])]
 
 
 def _facts(transcript: Transcript) -> list[str]:
@@ -66,9 +67,9 @@ def _freshness(fresh: bool) -> str:
     return "fresh" if fresh else "**stale**{ .run-stale }"
 
 
-def _places(project: Project, name: str) -> str:
+def _places(resolver: Resolver, name: str) -> str:
     places: dict[str, str] = {}
-    for (target, cell), pages in Resolver(project).places.items():
+    for (target, cell), pages in resolver.places.items():
         if target == name:
             for page in pages:
                 places.setdefault(page, anchor(target, cell))

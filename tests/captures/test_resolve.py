@@ -196,7 +196,7 @@ def test_every_fault_of_every_page_at_once(house) -> None:
     house.write("docs/lessons/b.md", "::: run a/one#clam\n\n[0.7](capture:a/one#claim)\n")
     house.write("docs/a.md", "---\nx: 1\n---\n\n```\nopen\n")
     house.example("a/two", "# %% setup\nfrom gk.gelu import nothing\nnothing()\n")
-    assert [str(fault).split(": ")[0] for fault in check_pages(house.project)] == [
+    assert [str(fault).split(": ")[0] for fault in check_pages(Resolver(house.project))] == [
         "docs/a.md:5",
         "docs/lessons/b.md:1",
         "docs/lessons/b.md:3",
@@ -207,6 +207,6 @@ def test_every_fault_of_every_page_at_once(house) -> None:
 def test_a_damaged_script_is_named_itself(house) -> None:
     house.write("docs/x.md", "::: run a/one#claim\n")
     house.example("a/one", SCRIPT + "\n# %% claim\ny = 1\n")
-    (fault,) = check_pages(house.project)
+    (fault,) = check_pages(Resolver(house.project))
     assert str(fault).startswith("examples/a/one.py:")
     assert "already defined" in fault.message
