@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradproof.case import argument_names
 from gradproof.functions import Returned, function_nodes, recorded_backwards
 from gradproof.passes import Pass, Raised, backward, draw_like, forward, leaves
 from gradproof.probe import Probe, Remark, Tried
@@ -80,8 +81,6 @@ def _returned(one: Returned, subject: Subject) -> Iterator[Remark]:
 
 
 def _argument_names(one: Returned) -> Any:
-    from gradproof.case import argument_names
-
     names = argument_names(getattr(one.function, "apply"), len(one.values))  # noqa: B009
     return lambda place: names[place] if place < len(names) else f"argument {place}"
 
