@@ -4,7 +4,7 @@ This is the way out of any site generator, and what llms-full.txt holds.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from captures.blocks import Site, anchor, indented, run_lines, source_lines
@@ -16,10 +16,13 @@ from captures.forms import (
     link_text,
     parse,
     scan,
+    without_code_spans,
 )
 from captures.plain import plain
-from captures.project import Project
+from captures.project import Project, read_text
 from captures.resolve import Resolver, Run, Source, Words
+
+_LEFT = re.compile(r"capture:[^\s\"'<>()]+")
 
 
 def expand(project: Project) -> str:
@@ -40,7 +43,7 @@ def expand(project: Project) -> str:
 
 def lesson_paths(project: Project) -> list[Path]:
     """The lessons, in the order in which mkdocs.yml names them, the rest by name."""
-    config = (project.root / "mkdocs.yml").read_text(encoding="utf-8")
+    config = read_text(project.root / "mkdocs.yml", "mkdocs.yml")
     paths = sorted((project.docs / "lessons").glob("*.md"))
     named = {path: config.find(f"lessons/{path.name}") for path in paths}
     return sorted(paths, key=lambda path: (named[path] < 0, named[path], path.name))
@@ -54,10 +57,12 @@ def expand_page(
     `show_run` gives the lines of a run block; without it they are those of the site's pages.
     """
     page = project.relative(path)
-    text = path.read_text(encoding="utf-8-sig")
+    text = read_text(path, page)
     skipped = front_matter_lines(text)
     text = "\n".join(text.split("\n")[skipped:])
     forms, faults = parse(text, page, skipped + 1)
+    if not faults:  # else the forms at fault would be reported twice
+        faults += _leftovers(text, forms, page, skipped + 1)
     resolver = Resolver(project)
     for form in reversed(forms):
         try:
@@ -92,6 +97,17 @@ def _replacement(
     else:
         lines = run_lines(resolved, form.page, anchor(form.target, form.cell), Site())
     return indented(lines, form.indent)
+
+
+def _leftovers(text: str, forms: list[Shown], page: str, first_line: int) -> Iterator[Fault]:
+    """Targets that no form has taken up, and that would mean nothing outside this project."""
+    for form in forms:
+        text = text[: form.start] + " " * (form.end - form.start) + text[form.end :]
+    for line in scan(text, page, first_line)[0]:
+        if line.kind == "prose" and not is_definition(line.text):
+            for target in _LEFT.findall(without_code_spans(line.text)):
+                message = f"'{target}' stays as it is; write [words](capture:lesson/example#cell)"
+                yield Fault(page, line.number, message)
 
 
 def _without_definitions(text: str, page: str) -> str:

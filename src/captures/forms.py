@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from captures.fault import Fault
-from captures.project import Project
+from captures.fault import Fault, Faults
+from captures.project import Project, read_text
 
 VERBS = {"run": "lesson/example#cell", "source": "package.module:symbol"}
 
@@ -72,7 +72,10 @@ def read_page(project: Project, path: Path) -> tuple[tuple[Shown, ...], tuple[Fa
 def _read_page(
     path: Path, page: str, _mtime: int, _size: int
 ) -> tuple[tuple[Shown, ...], tuple[Fault, ...]]:
-    text = path.read_text(encoding="utf-8-sig")
+    try:
+        text = read_text(path, page)
+    except Faults as unreadable:
+        return (), unreadable.faults
     skipped = front_matter_lines(text)
     body = "\n".join(text.split("\n")[skipped:])
     shown, faults = parse(body, page, first_line=skipped + 1)
@@ -197,7 +200,7 @@ _SOURCE = re.compile(r"^(?P<module>\w+(?:\.\w+)*):(?P<symbol>\w+(?:\.\w+)*)$")
 def _block_form(line: Line, page: str, faults: list[Fault]) -> Shown | None:
     block = _BLOCK.match(line.text)
     if block is None:
-        if _STRAY.search(_without_code_spans(line.text)):
+        if _STRAY.search(without_code_spans(line.text)):
             faults.append(Fault(page, line.number, "a form needs a line of its own: ::: verb …"))
         return None
     verb, rest = block["verb"], block["rest"]
@@ -245,6 +248,11 @@ _LINK = re.compile(
 _DEFINITION = re.compile(
     rf"^ *\[(?P<id>[^\]^][^\]]*)\]:\s*<?(?P<href>capture:[^>]*?)>?{_TITLE}\s*$"
 )
+_SPACED = re.compile(
+    r"\]\(\s*(?P<inline>capture:[^\s)]*[ \t]+(?![\"'\s)])[^)\n]*)\)"
+    r"|^ *\[[^\]^][^\]]*\]:\s*(?P<defined>capture:\S*[ \t]+(?![\"'\s]).*)$",
+    re.MULTILINE,
+)
 _TARGET = re.compile(
     r"^capture:(?P<target>[\w.-]+/[\w.-]+)#(?P<cell>[\w.-]+)"
     r"(?::(?P<key>[^@]+))?(?:@(?P<machine>\w+))?$"
@@ -254,12 +262,13 @@ _TARGET = re.compile(
 def _links(text: str, lines: list[Line], page: str, faults: list[Fault]) -> list[Shown]:
     if "capture:" not in text:
         return []
+    faults += _spaced(lines, page)
     definitions, paragraphs = _paragraphs(lines)
     shown: list[Shown] = []
     for paragraph in paragraphs:
         start = paragraph[0].start
         words = text[start : paragraph[-1].start + len(paragraph[-1].text)]
-        masked = _without_code_spans(words)
+        masked = without_code_spans(words)
         for link, href in _capture_links(masked, definitions):
             number = paragraph[0].number + words.count("\n", 0, link.start())
             quoted = _plain_text(words[link.start("text") : link.end("text")])
@@ -267,6 +276,15 @@ def _links(text: str, lines: list[Line], page: str, faults: list[Fault]) -> list
             if form is not None:
                 shown.append(_placed(form, start + link.start(), start + link.end()))
     return shown
+
+
+def _spaced(lines: list[Line], page: str) -> Iterator[Fault]:
+    """Targets that Markdown ends at their first space, so that no program sees a link."""
+    for line in lines:
+        for link in _SPACED.finditer(without_code_spans(line.text)):
+            href = link["inline"] or link["defined"]
+            message = f"'{href}' holds a space; print a name without one, or write <{href}>"
+            yield Fault(page, line.number, message)
 
 
 def _placed(form: Shown, start: int, end: int) -> Shown:
@@ -305,7 +323,7 @@ def _capture_links(masked: str, definitions: dict[str, str]) -> Iterator[tuple[r
 
 def link_text(link: str) -> str:
     """The Markdown between the brackets of a link."""
-    found = _LINK.match(_without_code_spans(link))
+    found = _LINK.match(without_code_spans(link))
     return link[found.start("text") : found.end("text")] if found else ""
 
 
@@ -354,7 +372,7 @@ def _folded(reference: str) -> str:
     return " ".join(reference.split()).lower()
 
 
-def _without_code_spans(text: str) -> str:
+def without_code_spans(text: str) -> str:
     """The text with the inside of code spans blanked, so that offsets stay."""
     return _CODE_SPAN.sub(lambda span: "\0" * len(span.group()), text)
 

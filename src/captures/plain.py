@@ -1,5 +1,7 @@
 """Material's dialect as plain Markdown: admonitions become quotations, tabs become titles.
 
+Where a link of the page leads to an id, the id stays, as an empty HTML anchor.
+
 What is left is read alike by every Markdown program, notebooks among them.
 """
 
@@ -18,9 +20,17 @@ _CODE_SPAN = re.compile(r"(`+[^`]+`+)")
 _ATTRIBUTES = re.compile(r"(?:(?<=[\])*])|^)\{:?\s*[.#\w][^}]*\}|\s+\{:?\s*[.#][^}]*\}\s*$")
 
 
+_ID = re.compile(r"#([\w-]+)")
+_LINKED = re.compile(r"\]\(#([\w-]+)\)")
+
+
 def plain(lines: Iterable[str]) -> list[str]:
     """The lines without what only Material's extensions read."""
     lines = list(lines)
+    return _plain(lines, frozenset(_LINKED.findall("\n".join(lines))))
+
+
+def _plain(lines: list[str], linked: frozenset[str]) -> list[str]:
     result: list[str] = []
     index = 0
     while index < len(lines):
@@ -31,19 +41,21 @@ def plain(lines: Iterable[str]) -> list[str]:
             result += [_plain_fence(lines[index], fence), *lines[index + 1 : end]]
         elif opener and (opener["kind"] or opener["title"]):
             end = _end_of_content(lines, index, len(opener["indent"]) + 4)
-            result += _container(opener, lines[index + 1 : end])
+            result += _container(opener, lines[index + 1 : end], linked)
         else:
             end = index + 1
-            if not _BLOCK_ATTRIBUTES.match(lines[index]):
-                result.append(_without_attributes(lines[index]))
+            if _BLOCK_ATTRIBUTES.match(lines[index]):
+                result += filter(None, [_anchors(lines[index], linked)])
+            else:
+                result.append(_without_attributes(lines[index], linked))
         index = end
     return result
 
 
-def _container(opener: re.Match[str], content: list[str]) -> list[str]:
+def _container(opener: re.Match[str], content: list[str], linked: frozenset[str]) -> list[str]:
     indent = opener["indent"]
     depth = len(indent) + 4
-    inner = plain(line[depth:] for line in content)
+    inner = _plain([line[depth:] for line in content], linked)
     while inner and not inner[-1]:
         inner.pop()
     title = opener["title"]
@@ -56,10 +68,16 @@ def _container(opener: re.Match[str], content: list[str]) -> list[str]:
     return [*((indent + line).rstrip() for line in lines), ""]
 
 
-def _without_attributes(line: str) -> str:
+def _without_attributes(line: str, linked: frozenset[str]) -> str:
     pieces = _CODE_SPAN.split(line)
-    pieces[::2] = [_ATTRIBUTES.sub("", piece) for piece in pieces[::2]]
+    pieces[::2] = [
+        _ATTRIBUTES.sub(lambda found: _anchors(found[0], linked), piece) for piece in pieces[::2]
+    ]
     return "".join(pieces)
+
+
+def _anchors(attributes: str, linked: frozenset[str]) -> str:
+    return "".join(f'<a id="{name}"></a>' for name in _ID.findall(attributes) if name in linked)
 
 
 def _plain_fence(line: str, fence: re.Match[str]) -> str:

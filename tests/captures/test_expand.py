@@ -82,3 +82,35 @@ def test_every_fault_is_raised_at_once(house) -> None:
         expand(house.project)
     places = [str(fault).split(": ")[0] for fault in raised.value.faults]
     assert places == ["docs/lessons/a.md:1", "docs/lessons/b.md:1", "docs/lessons/b.md:3"]
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        '<a href="capture:a/one#claim">0.5</a>',
+        "\\[0.5](capture:a/one#claim)",
+        "[0.5](\ncapture:a/one#claim extra)",
+    ],
+)
+def test_no_target_is_left_over(house, link: str) -> None:
+    house.write("docs/lessons/a.md", f"---\ntitle: A\n---\n`capture:a/b#c` {link}\n")
+    with pytest.raises(Faults) as raised:
+        expand(house.project)
+    line = 4 + link.count("\n")
+    (fault,) = raised.value.faults
+    assert str(fault).startswith(f"docs/lessons/a.md:{line}: 'capture:a/one#claim'")
+
+
+def test_a_key_with_a_space(house) -> None:
+    house.write(
+        "docs/lessons/a.md", "[](<capture:a/one#differs:type@gpu>)\n\n[](capture:a/one#claim:a b)\n"
+    )
+    with pytest.raises(
+        Faults, match=r"^docs/lessons/a\.md:3: 'capture:a/one#claim:a b' holds a space"
+    ):
+        expand(house.project)
+
+
+def test_links_within_a_page_still_lead_somewhere(house) -> None:
+    house.write("docs/lessons/a.md", "# A { #top }\n\n## B { #b }\n\n[up](#top)\n")
+    assert '# A<a id="top"></a>\n\n## B\n\n[up](#top)' in expand(house.project)

@@ -108,6 +108,9 @@ def test_mkdocstrings_keeps_its_own_form() -> None:
         ("[](capture:a/one#x)", "quotes no words"),
         ("[words](capture:a/one#x:key)", "so its text is put in"),
         ("![plot](capture:a/one#x)", "target of an image"),
+        ("[](capture:a/one#x:H100 speed)", "'capture:a/one#x:H100 speed' holds a space"),
+        ("| a | [](capture:a/one#x:top speed@gpu) |", "write <capture:a/one#x:top speed@gpu>"),
+        ("[r]: capture:a/one#x:H100 speed", "'capture:a/one#x:H100 speed' holds a space"),
     ],
 )
 def test_malformed_forms_are_faults(line: str, said: str) -> None:
@@ -156,6 +159,14 @@ def test_links_of_every_make() -> None:
         (7, "6."),
         (7, "a|b"),
     ]
+
+
+def test_a_key_with_a_space_stands_in_angle_brackets() -> None:
+    shown, faults = forms(
+        "[](<capture:a/one#x:top speed>) [6](capture:a/one#x 'title') `](capture:a b)`"
+    )
+    assert not faults
+    assert [(form.kind, form.key) for form in shown] == [("value", "top speed"), ("quote", "")]
 
 
 def test_lines_count_from_the_top_of_the_file(sandbox) -> None:

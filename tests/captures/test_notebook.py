@@ -144,7 +144,7 @@ def test_an_example_starts_anew_where_another_moved_the_random_state(house) -> N
 
 def test_prose_keeps_its_order_and_needs_no_extension(house) -> None:
     prose = cells(house, "markdown")
-    assert prose[0].startswith("# One\n\nSee ")
+    assert prose[0].startswith('# One<a id="one"></a>\n\nSee ')
     assert any(text.startswith("Between, 7.\n\n> quoted") for text in prose)
     assert "> **Inside**\n>\n> before" in prose
     assert any(text.startswith("> after") for text in prose)

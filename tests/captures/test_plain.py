@@ -22,6 +22,10 @@ from captures.plain import plain
         ('```python title="x.py"\n!!! note\n```', "```python\n!!! note\n```"),
         ("x = {a: 1} $\\frac{.5}{2}$", "x = {a: 1} $\\frac{.5}{2}$"),
         ("`{ .x }` stays", "`{ .x }` stays"),
+        ("# X { #x }\n\n[up](#x)", '# X<a id="x"></a>\n\n[up](#x)'),
+        ("text\n{: .label #a }\n\n[up](#a)", 'text\n<a id="a"></a>\n\n[up](#a)'),
+        ("text\n{ #a }\n\n[up](#a)", 'text\n<a id="a"></a>\n\n[up](#a)'),
+        ('!!! note "N"\n    # X { #x }\n\n[up](#x)', '> **N**\n>\n> # X<a id="x"></a>\n\n[up](#x)'),
     ],
 )
 def test_material_becomes_plain(material: str, expected: str) -> None:
