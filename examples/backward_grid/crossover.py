@@ -19,9 +19,9 @@ MACHINES = {
     "L4": Machine(0.3e12, {"tensor": 121e12, "fp32": 30.3e12, "special": 1.89e12}),
 }
 for name, machine in MACHINES.items():
-    print(f"{name} bandwidth: {machine.bandwidth / 1e12:g} TB/s")
+    print(f"{name}-bandwidth: {machine.bandwidth / 1e12:g} TB/s")
     for unit, rate in machine.rates.items():
-        print(f"{name} {unit}: {rate / 1e12:g} T/s")
+        print(f"{name}-{unit}: {rate / 1e12:g} T/s")
 
 
 # %% cost
@@ -51,18 +51,22 @@ def verdict(elements, operations, saved_bytes, bandwidth, rate):
 for name, machine in MACHINES.items():
     for unit, rate in machine.rates.items():
         operations = crossover(2, machine.bandwidth, rate)
-        print(f"{name} {unit}: {round(operations, 1 if operations < 100 else 0):g}")
-
-# %% size-cancels
-h100 = MACHINES["H100"]
-for elements in (2**10, 2**20, 2**30):
-    answers = [
-        verdict(elements, flops, 2, h100.bandwidth, h100.rates["fp32"])
-        for flops in (40, 79, 81, 160)
-    ]
-    print(f"{elements} elements, 40, 79, 81, 160 flops: {', '.join(answers)}")
+        print(f"{name}-{unit}: {round(operations, 1 if operations < 100 else 0):g}")
 
 # %% unit-decides
+h100 = MACHINES["H100"]
 for unit, rate in h100.rates.items():
     answers = [verdict(2**20, work, 2, h100.bandwidth, rate) for work in (3, 40, 300, 1000)]
     print(f"{unit}, 3, 40, 300, 1000 operations: {', '.join(answers)}")
+
+
+# %% overlap
+def overlapped_crossover(tensor_bytes, bandwidth, rate):
+    """The same where work hides behind traffic: it is felt once it outlasts the backward that
+    saves, which moves four tensors (dy, x and the saved one in, dx out)."""
+    return 4 * tensor_bytes * rate / bandwidth
+
+
+h200 = MACHINES["H200"]
+for unit in ("fp32", "special"):
+    print(f"{unit}-overlapped: {overlapped_crossover(2, h200.bandwidth, h200.rates[unit]):.3g}")

@@ -99,7 +99,7 @@ UNITS = {
 }
 
 
-def picoseconds(steps, special, save):
+def picoseconds(x, dy, steps, special, save):
     """Forward and backward together, for each element."""
 
     def call():
@@ -108,14 +108,25 @@ def picoseconds(steps, special, save):
     return do_bench(call, warmup=10, rep=60, return_mode="median") * 1e9 / x.numel()
 
 
-points = {unit: [] for unit in UNITS}
+def sweep(x, dy):
+    """For each unit, (operations, time when saving, time when recomputing)."""
+    return {
+        unit: [
+            (
+                count * operations,
+                *(picoseconds(x, dy, count, special, save) for save in (True, False)),
+            )
+            for count in steps
+        ]
+        for unit, (special, operations, steps) in UNITS.items()
+    }
+
+
+points = sweep(x, dy)
 print(f"{'unit':<8} {'operations':>10} {'save ps':>9} {'recompute ps':>13}")
-for unit, (special, operations, steps) in UNITS.items():
-    for count in steps:
-        save = picoseconds(count, special, save=True)
-        recompute = picoseconds(count, special, save=False)
-        points[unit].append((count * operations, save, recompute))
-        print(f"{unit:<8} {count * operations:>10} {save:>9.3f} {recompute:>13.3f}")
+for unit, rows in points.items():
+    for operations, save, recompute in rows:
+        print(f"{unit:<8} {operations:>10} {save:>9.3f} {recompute:>13.3f}")
 
 
 # %% crossover tags=["measured"]
@@ -129,4 +140,10 @@ def measured_crossover(points):
 
 
 for unit, values in points.items():
+    print(f"measured-{unit}: {measured_crossover(values):.3g}")
+
+# %% four-times-the-size tags=["measured"]
+x = torch.randn(2**28, device="cuda", dtype=torch.bfloat16)
+dy = torch.randn_like(x)
+for unit, values in sweep(x, dy).items():
     print(f"measured-{unit}: {measured_crossover(values):.3g}")

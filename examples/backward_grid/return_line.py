@@ -86,3 +86,27 @@ WrongOrder.apply(a, b, False).backward()
 right = gradients(torch.ones_like(a), a, b)
 print(f"a.grad: {a.grad.item():.4f}  (should be {right[0].item():.4f})")
 print(f"b.grad: {b.grad.item():.4f}  (should be {right[1].item():.4f})")
+
+
+# %% wrong-shape
+one = torch.ones(1, device=device, requires_grad=True)
+print(f"w: {tuple(one.shape)}, dw: {tuple(gradients(torch.ones_like(x), x, one)[1].shape)}")
+try:
+    OnePerArgument.apply(x, one, False).sum().backward()
+except RuntimeError as error:
+    print(f"RuntimeError: {error}")
+else:
+    raise AssertionError("a gradient without the dimension of w was accepted")
+
+
+# %% right-shape
+class ShapedLikeW(MissingNone):
+    @staticmethod
+    def backward(ctx, dy):
+        x, w = ctx.saved_tensors
+        dx, dw = gradients(dy, x, w)
+        return dx, dw.view(w.shape), None
+
+
+ShapedLikeW.apply(x, one, False).sum().backward()
+print(f"w.grad: {tuple(one.grad.shape)}")

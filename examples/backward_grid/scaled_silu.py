@@ -56,7 +56,7 @@ def scaled_silu_backward(dy, x, w):
     scaled_silu_backward_kernel[(triton.cdiv(n, BLOCK_SIZE),)](
         dy, x, w, dx, dw, n, BLOCK=BLOCK_SIZE
     )
-    return dx, dw.to(w.dtype)
+    return dx, dw.to(w.dtype).view(w.shape)
 
 
 dx, dw = scaled_silu_backward(torch.ones_like(x), x, w)
@@ -97,5 +97,5 @@ x64 = x.detach().double().requires_grad_()
 w64 = w.detach().double().requires_grad_()
 (w64 * torch.nn.functional.silu(x64)).backward(dy.double())
 print(f"grad_fn: {y.grad_fn.name()}")
-print(f"dx equals torch's in fp64: {torch.allclose(x.grad.double(), x64.grad, atol=1e-5)}")
-print(f"dw equals torch's in fp64: {torch.allclose(w.grad.double(), w64.grad, atol=1e-3)}")
+print(f"dx agrees with torch's in fp64: {torch.allclose(x.grad.double(), x64.grad, atol=1e-5)}")
+print(f"dw agrees with torch's in fp64: {torch.allclose(w.grad.double(), w64.grad, atol=1e-3)}")

@@ -1,4 +1,4 @@
-"""The exercise, y = w · exp(−x²): a check to pass, one wrong backward, one right one."""
+"""The exercise, y = w · exp(−x²): a check to pass, a right backward and two wrong ones."""
 
 # %% check
 import torch
@@ -9,20 +9,25 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def check(bump):
-    """Say what is wrong with bump(x, w), which should compute w · exp(−x²)."""
+    """Say whether bump(x, w) computes w · exp(−x²) and its gradients, in fp32 and in bf16."""
     torch.manual_seed(0)
-    x = torch.randn(37, 111, device=device).t().requires_grad_()
-    w = torch.tensor(1.5, device=device, requires_grad=True)
-    x64 = x.detach().double().requires_grad_()
-    w64 = w.detach().double().requires_grad_()
-    y, y64 = bump(x, w), w64 * torch.exp(-(x64**2))
-    print(f"y right: {torch.allclose(y.double(), y64, atol=1e-5)}")
-    dy = torch.randn(37, 111, device=device).t()
-    for name, upstream in (("dense dy", dy), ("dy of stride 0", dy[:1, :1].expand_as(dy))):
-        dx, dw = torch.autograd.grad(y, (x, w), upstream, retain_graph=True)
-        dx64, dw64 = torch.autograd.grad(y64, (x64, w64), upstream.double(), retain_graph=True)
-        print(f"{name}: dx right: {torch.allclose(dx.double(), dx64, atol=1e-5)}", end=", ")
-        print(f"dw right: {torch.allclose(dw.double(), dw64, rtol=1e-4, atol=1e-3)}")
+    for dtype, shape in ((torch.float32, ()), (torch.bfloat16, (1,))):
+        x = torch.randn(37, 111).to(device, dtype).t().requires_grad_()
+        w = torch.full(shape, 1.5, device=device, dtype=dtype, requires_grad=True)
+        x64, w64 = (t.detach().double().requires_grad_() for t in (x, w))
+        y, y64 = bump(x, w), w64 * torch.exp(-(x64**2))
+        print(f"{dtype}, w of shape {shape}: y right: {close(y, y64)}")
+        dense = torch.randn(37, 111).to(device, dtype).t()
+        for name, dy in (("dense dy", dense), ("dy of stride 0", dense[:1, :1].expand_as(x))):
+            dx, dw = torch.autograd.grad(y, (x, w), dy, retain_graph=True)
+            dx64, dw64 = torch.autograd.grad(y64, (x64, w64), dy.double(), retain_graph=True)
+            print(f"  {name}: dx right: {close(dx, dx64)}, dw right: {close(dw, dw64)}")
+
+
+def close(actual, exact):
+    """Within one rounding to its dtype, and what summing in fp32 may lose."""
+    rtol = torch.finfo(actual.dtype).eps + 1e-4
+    return torch.allclose(actual.double(), exact, rtol=rtol, atol=1e-4)
 
 
 # %% kernels
@@ -70,7 +75,7 @@ class Bump(torch.autograd.Function):
         programs = triton.cdiv(n, 256)
         partials = torch.empty(programs, device=x.device, dtype=torch.float32)
         bump_backward_kernel[(programs,)](dy, x, w, dx, partials, n, BLOCK=256)
-        return dx, partials.sum().to(w.dtype)
+        return dx, partials.sum().to(w.dtype).view(w.shape)
 
 
 check(Bump.apply)
@@ -85,3 +90,16 @@ class ForgetsTheMinus(Bump):
 
 
 check(ForgetsTheMinus.apply)
+
+
+# %% thrown-away-copy
+class ThrowsTheSumAway(Bump):
+    @staticmethod
+    def backward(ctx, dy):
+        dx, total = Bump.backward(ctx, dy)
+        dw = torch.zeros_like(total)
+        dw.float().add_(total)  # dw itself only while it is fp32, else a copy
+        return dx, dw
+
+
+check(ThrowsTheSumAway.apply)
