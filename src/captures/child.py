@@ -7,6 +7,7 @@ names: events as JSON lines (each answered by one byte), and the stacks of a cra
 
 import __future__
 
+import contextlib
 import ctypes
 import faulthandler
 import json
@@ -39,11 +40,12 @@ def main(job_path: str) -> int:
             flags = _execute(cell, job["script"], flags, namespace)
             _finish_device()
             figures = _save_figures(cell["name"], Path(job["figures"]))
-        except BaseException as error:
             _flush()
+        except BaseException as error:
+            with contextlib.suppress(Exception):
+                _flush()
             _tell(job, event="raised", **_describe(error, job["script"]))
             return 1
-        _flush()
         _tell(job, event="end", figures=figures)
     _tell(job, event="done")
     return 0
@@ -92,28 +94,44 @@ def _save_figures(cell: str, directory: Path) -> list[str]:
 
 
 def _describe(error: BaseException, script: str) -> dict[str, Any]:
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
     ours = [index for index, frame in enumerate(frames) if frame.filename == script]
-    if isinstance(error, SyntaxError) and error.filename == script:
+    line = frames[ours[-1]].lineno if ours else None
+    if not ours and isinstance(error, SyntaxError):
         line = error.lineno
-    else:
-        line = frames[ours[-1]].lineno if ours else None
-    summary = "raised " + traceback.format_exception_only(error)[-1].strip()
-    if isinstance(error, SystemExit):
-        summary = f"left with exit status {error.code or 0} before its last cell ended"
     stack = traceback.StackSummary.from_list(frames[ours[0] :] if ours else frames)
-    return {"line": line, "error": summary, "stack": "".join(stack.format())}
+    first, _, rest = _message(error).partition("\n")
+    summary = f"raised {first}"
+    if isinstance(error, SystemExit):
+        is_status = isinstance(error.code, int | None)
+        status = error.code or 0 if is_status else first.partition(": ")[2]
+        summary = f"left with exit status {status} before its last cell ended"
+    return {"line": line, "error": summary, "stack": "".join(stack.format()) + rest}
+
+
+def _message(error: BaseException) -> str:
+    """Type and text of an error, without the source of a `SyntaxError` and without notes."""
+    formatted = traceback.TracebackException.from_exception(error)
+    formatted.__notes__ = None
+    return list(formatted.format_exception_only())[-1].strip()
 
 
 def _tell(job: dict[str, Any], **event: Any) -> None:
-    os.write(job["events"], json.dumps(event).encode() + b"\n")
-    # The parent answers when it has read everything printed so far.
-    os.read(job["answers"], 1)
+    try:
+        os.write(job["events"], json.dumps(event).encode() + b"\n")
+        # The parent answers when it has read everything printed so far.
+        os.read(job["answers"], 1)
+    except OSError:
+        sys.exit("captures: the example closed file descriptors that it had not opened")
 
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        try:
+            stream.flush()
+        except Exception as error:
+            message = f"sys.stdout or sys.stderr was left unable to flush: {error}"
+            raise RuntimeError(message) from None
     ctypes.CDLL(None).fflush(None)
 
 

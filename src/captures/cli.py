@@ -1,5 +1,6 @@
 """The `captures` command."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -87,4 +88,11 @@ def main() -> None:
         sys.exit(130)
     except Faults as faults:
         click.echo(str(faults), err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        # Whoever reads has had enough; Python would complain once more as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        click.echo(f"captures: {error}", err=True)
         sys.exit(1)

@@ -65,14 +65,18 @@ class Module:
 
 
 def read_module(path: Path) -> Module:
-    """The module at `path`; raises `SyntaxError` or `FileNotFoundError`."""
+    """The module at `path`; raises `SyntaxError` (for a text that is not UTF-8 too)."""
     stat = path.stat()
     return _read_module(path, stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(maxsize=512)
 def _read_module(path: Path, _mtime: int, _size: int) -> Module:
-    return parse_module(path, path.read_text(encoding="utf-8"))
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SyntaxError(f"it is not UTF-8: {error.reason}") from None
+    return parse_module(path, text)
 
 
 @lru_cache(maxsize=4096)

@@ -187,23 +187,31 @@ class _Run:
             line, _, rest = self.events.partition(b"\n")
             self.events[:] = rest
             self._drain_all()
-            self._take(json.loads(line))
+            self._take(bytes(line))
             # The child may be dead by now; its end is judged elsewhere.
             try:
                 os.write(self.answers, b".")
             except BrokenPipeError:
                 return
 
-    def _take(self, event: dict) -> None:
-        match event["event"]:
-            case "begin":
-                self.cell = self.script.cell(event["cell"])
-            case "end":
-                self._record(event["figures"])
-            case "raised":
-                self._fail(event["error"], line=event["line"], stack=event["stack"])
-            case "done":
+    def _take(self, line: bytes) -> None:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        running = self.cell.name if self.cell else ""
+        following = next((c.name for c in self.script.cells[len(self.outputs) :]), "")
+        match event:
+            case {"event": "begin", "cell": cell} if cell and cell == following:
+                self.cell = self.script.cell(cell)
+            case {"event": "end", "figures": names} if running and running == following:
+                self._record(names)
+            case {"event": "raised", "error": error, "line": number, "stack": stack}:
+                self._fail(error, line=number, stack=stack)
+            case {"event": "done"} if not following:
                 self.done = True
+            case _:
+                raise _Stop("forked a copy that ran on, or wrote to descriptors it had not opened")
 
     def _record(self, names: list[str]) -> None:
         assert self.cell is not None
@@ -259,6 +267,9 @@ class _Run:
         if self.failure:
             return
         cell = self.cell or self.script.cells[0]
+        message, stack = (
+            legible(text.encode(errors="backslashreplace")) for text in (message, stack)
+        )
         said = _last_lines(legible(self.last))
         complaint = _last_lines(self._unexpected_errors())
         last = "\n".join(filter(None, [said, stack.rstrip(), complaint]))

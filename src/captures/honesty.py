@@ -83,11 +83,12 @@ def _literal_text(call: ast.Call) -> str | None:
     parts = [*call.args, *call.keywords]
     if not all(isinstance(node, _LITERAL) for part in parts for node in ast.walk(part)):
         return None
+    if any(isinstance(node, ast.Pow | ast.LShift) for node in ast.walk(call)):
+        return ast.unparse(call)  # may be too large to compute, and is no heading
     try:
-        words = [_value(argument) for argument in call.args]
-    except (TypeError, ValueError):
+        return " ".join(str(_value(argument)) for argument in call.args)
+    except Exception:  # it would raise, and then prints nothing
         return None
-    return " ".join(map(str, words))
 
 
 def _value(expression: ast.expr) -> object:

@@ -6,6 +6,17 @@ from pathlib import Path
 from captures.fault import Fault, Faults
 
 
+def read_text(path: Path, where: str) -> str:
+    """The text of a file, called ``where`` in the ``Faults`` raised if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"is not UTF-8 (byte {error.start}: {error.reason}); save it as UTF-8"
+    except OSError as error:
+        message = f"cannot be read: {error.strerror}"
+    raise Faults([Fault(where, 0, message)])
+
+
 @dataclass(frozen=True)
 class Project:
     """A checkout, known by the ``mkdocs.yml`` at its root."""

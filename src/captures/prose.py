@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from captures.fault import Fault
+from captures.fault import Fault, Faults
 from captures.forms import Line, front_matter_lines, is_definition, parse, scan
-from captures.project import Project
+from captures.project import Project, read_text
 
 _UNITS = (
     r"[KMGT]i?B(?:/s)?|[KMGTP]?FLOPS|[KMGTP]FLOPs?(?:/s)?|FLOPs?/s|"
@@ -42,12 +42,15 @@ def check_prose(project: Project) -> list[Fault]:
     """A fault for every such figure in the lessons, sorted."""
     faults: list[Fault] = []
     for path in sorted((project.docs / "lessons").glob("*.md")):
-        faults += _check_page(path, project.relative(path))
+        try:
+            faults += _check_page(path, project.relative(path))
+        except Faults as unreadable:
+            faults += unreadable.faults
     return sorted(set(faults))
 
 
 def _check_page(path: Path, page: str) -> Iterator[Fault]:
-    text = path.read_text(encoding="utf-8-sig")
+    text = read_text(path, page)
     skipped = front_matter_lines(text)
     text = "\n".join(text.split("\n")[skipped:])
     lines, _ = scan(text, page)

@@ -160,7 +160,11 @@ class _Task:
         reason = reason_to_skip(script, self.machine)
         if reason:
             return Outcome(name, "skipped", reason)
-        return self._settle(script, code)
+        try:
+            return self._settle(script, code)
+        except OSError as error:
+            fault = Fault(self.project.relative(script.path), 0, f"could not be recorded: {error}")
+            return Outcome(name, "failed", "could not be recorded", faults=(fault,))
 
     def _settle(self, script: Script, code: str) -> Outcome:
         store = _Memory(self.project, self.machine)

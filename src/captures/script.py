@@ -9,12 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from captures.fault import Fault, Faults
-from captures.project import Project
+from captures.project import Project, read_text
 
 TAGS = frozenset({"measured"})
 TIME_LIMIT = 120.0
 
 _HEADERS = ("needs", "time limit", "data")
+_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _MARKER = re.compile(r"(?P<indent>\s*)#(?P<gap>\s*)%%(?P<rest>.*)")
 _TITLE = re.compile(r" (?P<name>\S+)(?: tags=(?P<tags>.*))?")
@@ -67,8 +68,14 @@ class Script:
 
 @lru_cache(maxsize=1024)
 def parse(source: str) -> ast.Module:
-    """The syntax tree of a cell or module, to be read only: everybody who asks gets the same."""
-    return ast.parse(source)
+    """The syntax tree of a cell or module, to be read only: everybody who asks gets the same.
+
+    Raises ``SyntaxError``, also for what Python refuses otherwise, such as code nested too deeply.
+    """
+    try:
+        return ast.parse(source)
+    except (MemoryError, RecursionError, ValueError) as error:
+        raise SyntaxError(str(error) or "too complex") from None
 
 
 def script_names(project: Project) -> list[str]:
@@ -85,13 +92,12 @@ def read_script(project: Project, name: str) -> Script:
     """The example called ``name``; raises ``Faults`` with everything that is wrong in it."""
     path = project.examples / f"{name}.py"
     where = project.relative(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise Faults([Fault(where, 0, "there is no such example")]) from None
-    except UnicodeDecodeError as error:
-        raise Faults([Fault(where, 0, f"is not UTF-8: {error.reason}")]) from None
-    return _Reader(project, name, path, where, text).read()
+    if not _NAME.fullmatch(name):
+        message = "rename it; a page can ask only for names of letters, digits, `_`, `-`, `.`"
+        raise Faults([Fault(ascii(where)[1:-1], 0, message)])
+    if not path.exists():
+        raise Faults([Fault(where, 0, "there is no such example")])
+    return _Reader(project, name, path, where, read_text(path, where)).read()
 
 
 @dataclass
@@ -173,7 +179,7 @@ class _Reader:
             return frozenset()
         try:
             tags = json.loads(text)
-        except ValueError:
+        except (RecursionError, ValueError):
             tags = None
         if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
             self.fault(number, f'malformed `tags={text}`; expected `tags=["measured"]`')
@@ -210,7 +216,7 @@ class _Reader:
 
     def _require_no_code(self, head: list[str]) -> None:
         try:
-            body = ast.parse("\n".join(head)).body
+            body = parse("\n".join(head)).body
         except SyntaxError as error:
             self.fault(error.lineno or 1, f"does not parse: {error.msg}")
             return
@@ -261,8 +267,11 @@ class _Reader:
     def _data(self, headers: dict[str, list[tuple[int, str]]]) -> tuple[Path, ...]:
         paths = []
         for number, value in headers["data"]:
-            path = (self.path.parent / value).resolve()
-            if not value or not path.is_file():
+            try:
+                path = (self.path.parent / value).resolve(strict=True)
+            except (OSError, RuntimeError, ValueError):  # missing, a loop of links, no name at all
+                path = self.path.parent
+            if not path.is_file():
                 self.fault(number, f"data file `{value}` does not exist beside the script")
             elif not path.is_relative_to(self.project.root.resolve()):
                 self.fault(number, f"data file `{value}` lies outside the project")

@@ -75,11 +75,28 @@ def transcript_path(project: Project, example: str, machine: str) -> Path:
 def write_transcript(
     project: Project, transcript: Transcript, figures: Mapping[str, bytes] | None = None
 ) -> None:
-    """Put the transcript and its ``figures`` (contents by file name) in place, each at once."""
+    """Put the transcript and its ``figures`` (contents by file name) in place.
+
+    All are written beside and renamed at the end, so that a full disk or a write that is
+    interrupted leaves the former files whole, and the plots those that the transcript names.
+    """
+    figures = figures or {}
     path = transcript_path(project, transcript.example, transcript.machine)
-    for name, content in (figures or {}).items():
-        _replace(path.with_name(name), content)
-    _replace(path, _format(transcript, path.parent).encode())
+    contents = {path.with_name(name): content for name, content in figures.items()}
+    contents[path] = _format(transcript, path.parent, figures).encode()
+    written: dict[Path, Path] = {}
+    try:
+        for final, content in contents.items():
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{final.name}.")
+            written[Path(temporary)] = final
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            Path(temporary).chmod(0o644)
+        for temporary_path, final in written.items():
+            temporary_path.replace(final)
+    finally:
+        for temporary_path in written:
+            temporary_path.unlink(missing_ok=True)
 
 
 def read_transcript(project: Project, example: str, machine: str) -> Transcript | None:
@@ -92,6 +109,9 @@ def read_transcript(project: Project, example: str, machine: str) -> Transcript 
         text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return None
+    except OSError as error:
+        message = f"cannot be read: {error.strerror}"
+        raise Faults([Fault(project.relative(path), 0, message)]) from None
     remedy = f"record it anew with `captures run {example} --machine {machine} --force`"
     return _Reader(path, project.relative(path), remedy, _lines(text)).read(example, machine)
 
@@ -114,7 +134,7 @@ def _row(key: str, value: str) -> str:
     return f"{key:<12} {value}"
 
 
-def _format(transcript: Transcript, directory: Path) -> str:
+def _format(transcript: Transcript, directory: Path, figures: Mapping[str, bytes]) -> str:
     values = {
         "example": transcript.example,
         "machine": transcript.machine,
@@ -127,22 +147,10 @@ def _format(transcript: Transcript, directory: Path) -> str:
         body += ["", f"[{output.cell}]" + " measured" * output.measured]
         body += [(_INDENT + line).rstrip() for line in _lines(output.text) if output.text.strip()]
         for name in output.figures:
-            body.append(f"figure {name} {content_hash((directory / name).read_bytes())}")
+            content = figures[name] if name in figures else (directory / name).read_bytes()
+            body.append(f"figure {name} {content_hash(content)}")
     body += ["", _END]
     return "\n".join([*head, _row("content", _seal(head + body)), *body, ""])
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write beside and rename, so that an interrupted write leaves the former file whole."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 @dataclass

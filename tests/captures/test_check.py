@@ -151,3 +151,18 @@ def test_torch_and_first_party_packages_stay_out(house) -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert said.stdout.strip() == "set()", said.stderr
+
+
+def test_what_cannot_be_read_is_an_error_among_the_others(house) -> None:
+    house.write("docs/lessons/two.md", "").write_bytes(b"# \xe9\n")
+    house.write("src/gradkernels/gelu.py", "").write_bytes(b"# \xe9\n")
+    house.example("a/folder.py/x", "")
+    house.write("tests/kernels/gpu_report.txt", "").write_bytes(b"\xe9\n")
+    places = [error.partition(": ")[0] for error in errors(house)]
+    assert {"docs/lessons/two.md", "examples/a/folder.py", "src/gradkernels/gelu.py"} <= {*places}
+
+
+def test_code_that_nests_too_deeply_is_an_error(house) -> None:
+    branches = "".join(f"elif x == {n}: x = {n}\n" for n in range(600))
+    house.write("src/gradkernels/gelu.py", f"x = 1\nif x: gelu = abs\n{branches}")
+    assert any("nests too deeply" in error for error in errors(house))

@@ -89,3 +89,20 @@ def test_runs_as_a_module() -> None:
     said = subprocess.run([sys.executable, "-m", "captures", "--help"], capture_output=True)
     assert said.returncode == 0
     assert b"expand" in said.stdout
+
+
+def test_what_the_system_refuses_is_one_line(sandbox, captures) -> None:
+    (sandbox.project.docs / "loop.md").symlink_to("loop.md")
+    status, _, err = captures("check")
+    assert status == 1
+    assert err.startswith("captures: [Errno 40]")
+    assert err.count("\n") == 1
+
+
+def test_a_reader_who_has_had_enough_ends_it_silently(sandbox) -> None:
+    sandbox.write("docs/lessons/one.md", "long\n" * 50_000)
+    command = f"'{sys.executable}' -m captures expand | head -1"
+    shell = subprocess.run(
+        command, shell=True, cwd=sandbox.project.root, capture_output=True, text=True
+    )
+    assert shell.stderr == ""

@@ -94,6 +94,34 @@ FAILURES = {
         """,
         ("one", 5, "was still running after its time limit of 1 s"),
     ),
+    "an error of several lines with a note": (
+        """
+        # %% one
+        print("before")
+        error = ValueError("first \\ud800\\x1b[31m\\nsecond")
+        error.add_note("a note")
+        raise error
+        """,
+        ("one", 5, r"raised ValueError: first \ud800\x1b[31m"),
+    ),
+    "a closed stdout": (
+        """
+        # %% one
+        import sys
+        print("before")
+        sys.stdout.close()
+        """,
+        ("one", 1, "raised RuntimeError: sys.stdout or sys.stderr was left unable to flush"),
+    ),
+    "closed descriptors of captures": (
+        """
+        # %% one
+        import os
+        print("before")
+        os.closerange(3, 64)
+        """,
+        ("one", 1, "ended with exit status 1 before its last cell"),
+    ),
     "a print at exit": (
         """
         # %% one
@@ -123,6 +151,31 @@ def test_a_failure_names_cell_line_and_last_output(sandbox, how: str) -> None:
     assert (failure.cell, failure.line) == (cell, line)
     assert failure.message.startswith(message)
     assert failure.last_output.startswith("before")
+    assert "\n" not in failure.message
+    assert "captures/child.py" not in failure.last_output
+
+
+def test_a_copy_that_runs_on_is_not_recorded_twice(sandbox) -> None:
+    text = """
+    # %% one
+    import os, time
+    copy = os.fork() == 0
+    # %% two
+    time.sleep(0 if copy else 0.5)
+    print("once")
+    """
+    assert run(sandbox, text).failure.message.startswith("forked a copy that ran on")
+
+
+def test_noise_on_the_descriptors_of_captures_is_a_failure(sandbox) -> None:
+    text = """
+    # %% one
+    import contextlib, os
+    for number in range(3, 20):
+        with contextlib.suppress(OSError):
+            os.write(number, b"{}\\nnoise\\n")
+    """
+    assert run(sandbox, text).failure.message.endswith("wrote to descriptors it had not opened")
 
 
 def test_the_traceback_begins_in_the_script(sandbox) -> None:

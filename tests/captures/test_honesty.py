@@ -26,6 +26,8 @@ def judged(sandbox, rule, code: str, tags: str = "") -> list[str]:
         "def f():\n    print('passed')",
         "try:\n    f()\nexcept E:\n    print('RuntimeError: no grad')\nelse:\n    raise E",
         "print('head:\\nsum 0.5')",
+        "print(9**9**9)",
+        "print('a' * (1 << 40))",
     ],
 )
 def test_a_literal_that_poses_as_a_result_is_named(sandbox, code: str) -> None:
@@ -52,6 +54,9 @@ def test_a_literal_that_poses_as_a_result_is_named(sandbox, code: str) -> None:
         "print('equal' if a == b else 'different')",
         "if a == b:\n    print('equal')\nelse:\n    print('different')",
         "print('-' * n)",
+        "print(1 / 0)",
+        "print('%(a)s' % {'b': 1})",
+        "print('%(a)s' % ())",
         "print(*x)",
     ],
 )

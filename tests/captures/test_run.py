@@ -295,3 +295,11 @@ def test_several_at_once_are_all_told_of(sandbox) -> None:
     outcomes = once(sandbox, jobs=2, watcher=Listener())
     assert [o.example for o in outcomes] == [f"a/e{n}" for n in range(4)]
     assert sorted(heard) == sorted(f"{w} a/e{n}" for w in ("start", "end") for n in range(4))
+
+
+def test_what_cannot_be_written_fails_that_example_only(good) -> None:
+    good.example("b/two", GOOD)
+    good.write(".cache/captures/cpu-a-processor-2.13.0-3.7.1-3.11.0/examples/b", "in the way")
+    failed = once(good, "b/two", "a/one")[0]
+    assert (failed.status, failed.note) == ("failed", "could not be recorded")
+    assert str(failed.faults[0]).startswith("examples/b/two.py: could not be recorded: ")

@@ -61,6 +61,7 @@ def test_windows_line_ends_and_trailing_spaces_are_read(sandbox) -> None:
         ('# %% one tags="measured"', "malformed"),
         ('# %% one tags=["measured"', "malformed"),
         ("# %% one tags=", "malformed"),
+        (f"# %% one tags={'[' * 100_000}", "malformed"),
         ('# %% one tags=["slow"]', "unknown tag `slow`; known: measured"),
         ('# %% one tag=["measured"]', "is no cell title"),
         ("# %% first", "already defined on line 1"),
@@ -83,11 +84,15 @@ def test_a_malformed_marker_is_refused_with_its_line(sandbox, line: str, complai
         ("# time limit: 5 minutes", "is malformed; expected `300 s`"),
         ("# time limit: 0 s", "is malformed"),
         ("# data: missing.csv", "does not exist beside the script"),
+        ("# data: loop", "does not exist beside the script"),
+        (f"# data: {'a' * 5000}", "does not exist beside the script"),
         ("# needs: gpu\n# needs: torch", "a second `# needs:`"),
         ("import torch", "put `# %% setup` above it"),
     ],
 )
 def test_a_malformed_head_is_refused(sandbox, header: str, complaint: str) -> None:
+    (sandbox.project.examples / "a").mkdir()
+    (sandbox.project.examples / "a/loop").symlink_to("loop")
     (fault,) = faults_of(sandbox, f"{header}\n# %% one\nx = 1\n")
     assert complaint in fault
     assert fault.startswith(f"examples/a/one.py:{header.count(chr(10)) + 1}: ")
@@ -126,3 +131,29 @@ def test_names_are_of_lessons_without_helpers(sandbox) -> None:
     for name in ("b/two", "a/one", "a/_helper"):
         sandbox.example(name, "# %% x\n")
     assert script_names(sandbox.project) == ["a/one", "b/two"]
+
+
+def test_a_byte_order_mark_is_read(sandbox) -> None:
+    sandbox.example("a/one", "").write_bytes(b"\xef\xbb\xbf# %% one\nprint(1)\n")
+    assert read_script(sandbox.project, "a/one").cells[0].line == 1
+
+
+def test_code_that_python_cannot_parse_is_said_plainly(sandbox) -> None:
+    for code in (f"x = {'1 + ' * 5000}1", "x = '\0'"):
+        (fault,) = faults_of(sandbox, f"# %% one\n{code}\n")
+        assert fault.startswith("examples/a/one.py:2: cell `one` does not parse by itself: ")
+
+
+def test_a_script_that_cannot_be_read_is_said_plainly(sandbox) -> None:
+    sandbox.example("a/latin", "").write_bytes(b"# %% one\nx = '\xe9'\n")
+    sandbox.example("a/folder.py/x", "")
+    sandbox.example("a/two words", "# %% one\nx = 1\n")
+    complaints = {
+        "a/latin": "is not UTF-8 (byte 14: invalid continuation byte); save it as UTF-8",
+        "a/folder": "cannot be read: Is a directory",
+        "a/two words": "rename it; a page can ask only for names of letters, digits, `_`, `-`, `.`",
+    }
+    for name, complaint in complaints.items():
+        with pytest.raises(Faults) as caught:
+            read_script(sandbox.project, name)
+        assert str(caught.value) == f"examples/{name}.py: {complaint}"

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from captures.fault import Faults
@@ -104,3 +106,28 @@ def test_a_failed_write_leaves_the_former_file(sandbox, path) -> None:
     with pytest.raises(KeyError):
         write_transcript(sandbox.project, Transcript("a/one", "gpu", {}, "", ()))
     assert sandbox.state() == before
+
+
+def test_a_full_disk_leaves_transcript_and_plots(sandbox, path, monkeypatch) -> None:
+    before = sandbox.state()
+
+    def refuse(handle: int, mode: str) -> None:
+        os.close(handle)
+        raise OSError(28, "No space left on device")
+
+    for room in range(2):
+        opened = iter([os.fdopen] * room)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fdopen", lambda *how, left=opened: next(left, refuse)(*how))
+            with pytest.raises(OSError, match="No space"):
+                write_transcript(
+                    sandbox.project, TRANSCRIPT, {"one.gpu.speed.svg": b"<svg>2</svg>"}
+                )
+        assert sandbox.state() == before
+
+
+def test_a_transcript_that_cannot_be_read_is_a_fault(sandbox, path) -> None:
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(Faults, match=r"^examples/a/one\.gpu\.txt: cannot be read: Is a directory$"):
+        read_transcript(sandbox.project, "a/one", "gpu")
