@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -15,7 +15,7 @@ INTERPRETED: bool = triton.knobs.runtime.interpret
 # What one program holds of a row: in elements where it only passes through registers, in bytes
 # where it waits in shared memory beside sums that stay in registers.
 MAX_BLOCK = 16384
-MAX_TILE_BYTES = 16384
+TILE_BYTES = 16384
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -30,9 +30,8 @@ def widen(x):
 
 
 @triton.jit
-def load_tile(ptr, row, col, stride, rows, n):
-    """Rows `row` (a column vector) and columns `col` of a matrix, widened; 0 outside it."""
-    mask = (row < rows) & (col < n)
+def load_tile(ptr, row, col, stride, mask):
+    """Rows `row` (a column vector) and columns `col` (a row) of a matrix, widened; 0 outside."""
     return widen(tl.load(ptr + row.to(tl.int64) * stride + col, mask=mask, other=0.0))
 
 
@@ -133,6 +132,13 @@ def multiprocessors(tensor: Tensor) -> int:
     return torch.cuda.get_device_properties(tensor.device).multi_processor_count
 
 
+def shared_memory(tensor: Tensor) -> int:
+    """How many bytes of shared memory a program may take on `tensor`'s device."""
+    if not tensor.is_cuda:
+        return 65536
+    return torch.cuda.get_device_properties(tensor.device).shared_memory_per_block_optin
+
+
 def dense(x: Tensor) -> Tensor:
     """`x` if its elements fill its storage, in any order, without gap or overlap; else a copy.
 
@@ -191,23 +197,48 @@ def tile(n: int, elements_per_thread: int = 16) -> tuple[int, int, int, int]:
     return ROWS, BLOCK, blocks_of(n, BLOCK), min(16, warps)
 
 
-def persistent_tile(x: Tensor, n: int) -> tuple[int, int, int, int, int, int]:
-    """How persistent programs that also sum columns cover rows of `n`.
+class PersistentTile(NamedTuple):
+    """How persistent programs cover rows, and how many of them there are."""
 
-    Each holds one tile and the sums of its columns in registers while the next tiles arrive in
-    shared memory: 16 KB a tensor and step, or 8 KB and two programs a multiprocessor for short
-    rows. A row too wide for that is shared by BLOCKS programs.
+    ROWS: int  # taken at a time
+    BLOCK: int  # width of a part of them
+    PARTS: int  # held by one program, side by side
+    BLOCKS: int  # programs that share a row, each with `width` of its columns
+    width: int
+    STAGES: int  # of the pipeline: tiles on their way, and the one in hand
+    warps: int
+    programs: int  # for each of the BLOCKS
 
-    Returns:
-        ROWS, BLOCK, BLOCKS, warps, stages, and how many programs for each of the BLOCKS.
+
+def persistent_tile(x: Tensor, w: Tensor) -> PersistentTile:
+    """A tile for programs that go through rows of `x`, as long as `w`, and sum their columns.
+
+    A program holds one tile and the sums of its columns in registers while the next tiles arrive
+    in shared memory. About 60 KB a multiprocessor have to be under way to keep the memory busy:
+    16 KB a tensor, twice; or less, by more programs, for shorter rows. Where rounding a row up to
+    a power of 2 would leave a quarter of the threads idle it is cut into five or six equal parts,
+    and a row too long for one program's registers is shared by several.
     """
-    size = x.element_size()
-    short = n * size <= 4096
-    elements = (8192 if short else MAX_TILE_BYTES) // size
-    BLOCK = power_of_2(n, elements)
-    BLOCKS = blocks_of(n, BLOCK)
-    programs = max(1, multiprocessors(x) * (2 if short else 1) // BLOCKS)
-    return elements // BLOCK, BLOCK, BLOCKS, 4 if short else 8, 3, programs
+    n, size = w.numel(), x.element_size()
+    power, length = power_of_2(n, 2**31), n * size
+    ROWS = PARTS = BLOCKS = 1
+    if 4 * length <= TILE_BYTES:
+        BLOCK, warps, residents = power, 4, 4
+        ROWS = TILE_BYTES // (4 * BLOCK * size)
+    elif 2 * length <= 3 * TILE_BYTES and 4 * n <= 3 * power:
+        warps, residents = (4, 2) if 4 * length <= 3 * TILE_BYTES else (8, 1)
+        BLOCK = max(power // 8, TILE_BYTES // (4 * residents * size))
+        PARTS = blocks_of(n, BLOCK)
+    else:
+        BLOCK, warps, residents = min(power, TILE_BYTES // size), 8, 1
+        BLOCKS = blocks_of(n, BLOCK)
+        ROWS = TILE_BYTES // (BLOCK * size)
+    width = n if BLOCKS == 1 else 16 * triton.cdiv(n, 16 * BLOCKS)
+    under_way = max(2, blocks_of(61440 // residents, max(1, ROWS * 2 * length)))
+    held = PARTS * BLOCK * (2 * ROWS * size + w.element_size()) * min(BLOCKS, 2)
+    stages = 1 + min(under_way, 4, shared_memory(x) // (residents * held))
+    programs = max(1, multiprocessors(x) * residents // BLOCKS)
+    return PersistentTile(ROWS, BLOCK, PARTS, BLOCKS, width, stages, warps, programs)
 
 
 def autocast_to_fp32(*tensors: Any) -> tuple[Any, ...]:

@@ -54,12 +54,12 @@ def layer_norm_kernel(
     total = tl.zeros([ROWS, BLOCK], dtype=mean_ptr.dtype.element_ty)
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        total += load_tile(x_ptr, row, col, x_stride, rows, n)
+        total += load_tile(x_ptr, row, col, x_stride, (row < rows) & (col < n))
     mean = tl.sum(total, axis=1)[:, None] / n
     squares = tl.zeros([ROWS, BLOCK], dtype=mean_ptr.dtype.element_ty)
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        x = load_tile(x_ptr, row, col, x_stride, rows, n)
+        x = load_tile(x_ptr, row, col, x_stride, (row < rows) & (col < n))
         centred = tl.where(col < n, x - mean, 0.0)
         squares += centred * centred
     rstd = tl.rsqrt(tl.sum(squares, axis=1)[:, None] / n + eps)
@@ -67,12 +67,13 @@ def layer_norm_kernel(
     tl.store(rstd_ptr + row, rstd, mask=row < rows)
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        x = load_tile(x_ptr, row, col, x_stride, rows, n)
+        mask = (row < rows) & (col < n)
+        x = load_tile(x_ptr, row, col, x_stride, mask)
         w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
         y = w * ((x - mean) * rstd)
         if HAS_BIAS:
             y += tl.load(b_ptr + col, mask=col < n, other=0.0).to(x.dtype)
-        tl.store(y_ptr + row * n + col, y, mask=(row < rows) & (col < n))
+        tl.store(y_ptr + row * n + col, y, mask=mask)
 
 
 @triton.jit
@@ -86,10 +87,12 @@ def layer_norm_backward_kernel(
     dw_db_ptr,
     rows,
     n,
+    width,
     dy_stride,
     x_stride,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
+    PARTS: tl.constexpr,
     BLOCKS: tl.constexpr,
     STAGES: tl.constexpr,
     NEED_DX: tl.constexpr,
@@ -97,53 +100,70 @@ def layer_norm_backward_kernel(
 ):
     """dx = rstd (w dy − mean(w dy) − x̂ mean(w dy x̂)), and this program's share of dw and db.
 
-    Program (p, b) takes every so-manyeth ROWS rows and of them the columns of block b. The means
-    need the whole row: where a row has several blocks, their programs each read all of it, which
-    the cache answers.
+    Each program takes every so-manyeth ROWS rows. Where BLOCKS programs share a row, each has
+    `width` of its columns and reads the others' too, from the cache, because the means need them.
 
     Args:
         dy_ptr, x_ptr: rows × n at row strides dy_stride and x_stride, read.
         w_ptr: n elements, read.
         mean_ptr, rstd_ptr: one cell a row each, read.
         dx_ptr: rows × n, written if NEED_DX.
-        dw_db_ptr: two rows of n fp32 (fp64) cells for each p, for Σ dy x̂ and Σ dy, written if
-            NEED_DW_DB.
+        dw_db_ptr: two rows of n fp32 (fp64) cells for each group of BLOCKS programs, for Σ dy x̂
+            and Σ dy, written if NEED_DW_DB.
     """
-    program = tl.program_id(0).to(tl.int64)
-    own = tl.program_id(1)
+    block = tl.program_id(0) % BLOCKS
+    group = (tl.program_id(0) // BLOCKS).to(tl.int64)
+    step = tl.num_programs(0) // BLOCKS * ROWS
     row = tl.arange(0, ROWS)[:, None]
-    col = own * BLOCK + tl.arange(0, BLOCK)[None, :]
-    w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(dw_db_ptr.dtype.element_ty)
-    dw = tl.zeros([ROWS, BLOCK], dtype=dw_db_ptr.dtype.element_ty)
-    db = tl.zeros([ROWS, BLOCK], dtype=dw_db_ptr.dtype.element_ty)
-    for start in tl.range(program * ROWS, rows, tl.num_programs(0) * ROWS, num_stages=STAGES):
-        left = rows - start
-        mean = tl.load(mean_ptr + start + row, mask=row < left, other=0.0)
-        rstd = tl.load(rstd_ptr + start + row, mask=row < left, other=0.0)
-        dy = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, left, n)
-        x = load_tile(x_ptr + start * x_stride, row, col, x_stride, left, n)
-        x_hat = (x - mean) * rstd
-        if NEED_DW_DB:
-            dw += dy * x_hat
-            db += dy
+    zeros = tl.zeros([ROWS, BLOCK], dtype=dw_db_ptr.dtype.element_ty)
+    dw, db = (), ()
+    for _ in tl.static_range(PARTS):
+        dw, db = dw + (zeros,), db + (zeros,)  # noqa: RUF005 (Triton has no starred tuples)
+    for start in tl.range(group * ROWS, rows, step, num_stages=STAGES):
+        live = row < rows - start
+        mean = tl.load(mean_ptr + start + row, mask=live, other=0.0)
+        rstd = tl.load(rstd_ptr + start + row, mask=live, other=0.0)
+        total, product = zeros, zeros
+        h, x_hat, dw_next, db_next = (), (), (), ()
+        for p in tl.static_range(PARTS):
+            c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
+            col = block * width + c
+            mask = live & (c < width) & (col < n)
+            dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
+            x_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask)
+            x_hat_p = (x_p - mean) * rstd
+            h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
+            total += h_p
+            product += h_p * x_hat_p
+            h, x_hat = h + (h_p,), x_hat + (x_hat_p,)  # noqa: RUF005
+            dw_next = dw_next + (dw[p] + dy_p * x_hat_p,)  # noqa: RUF005
+            db_next = db_next + (db[p] + dy_p,)  # noqa: RUF005
+        dw, db = dw_next, db_next
         if NEED_DX:
-            total = w * dy
-            product = w * dy * x_hat
-            for block in range(1, BLOCKS):
-                c = (own + block) % BLOCKS * BLOCK + tl.arange(0, BLOCK)[None, :]
-                h = tl.load(w_ptr + c, mask=c < n, other=0.0).to(w.dtype)
-                h *= load_tile(dy_ptr + start * dy_stride, row, c, dy_stride, left, n)
-                total += h
-                x = load_tile(x_ptr + start * x_stride, row, c, x_stride, left, n)
-                product += h * ((x - mean) * rstd)
+            for other in range(1, BLOCKS):
+                c = tl.arange(0, BLOCK)[None, :]
+                col = (block + other) % BLOCKS * width + c
+                mask = live & (c < width) & (col < n)
+                dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
+                x_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask)
+                h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
+                total += h_p
+                product += h_p * ((x_p - mean) * rstd)
             mean_total = tl.sum(total, axis=1)[:, None] / n
             mean_product = tl.sum(product, axis=1)[:, None] / n
-            dx = rstd * (w * dy - mean_total - x_hat * mean_product)
-            tl.store(dx_ptr + start * n + row * n + col, dx, mask=(row < left) & (col < n))
+            for p in tl.static_range(PARTS):
+                c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
+                col = block * width + c
+                dx = rstd * (h[p] - mean_total - x_hat[p] * mean_product)
+                mask = live & (c < width) & (col < n)
+                tl.store(dx_ptr + start * n + row * n + col, dx, mask=mask)
     if NEED_DW_DB:
-        dw_db_ptr += 2 * program * n + col
-        tl.store(dw_db_ptr, tl.sum(dw, axis=0)[None, :], mask=col < n)
-        tl.store(dw_db_ptr + n, tl.sum(db, axis=0)[None, :], mask=col < n)
+        for p in tl.static_range(PARTS):
+            c = p * BLOCK + tl.arange(0, BLOCK)
+            col = block * width + c
+            mask = (c < width) & (col < n)
+            tl.store(dw_db_ptr + 2 * group * n + col, tl.sum(dw[p], axis=0), mask=mask)
+            tl.store(dw_db_ptr + (2 * group + 1) * n + col, tl.sum(db[p], axis=0), mask=mask)
 
 
 def layer_norm_forward(
@@ -179,16 +199,16 @@ def layer_norm_backward(
     n = w.numel()
     dy_rows, x_rows = as_rows(dy, n), as_rows(x, n)
     rows = x_rows.shape[0]
-    ROWS, BLOCK, BLOCKS, warps, stages, programs = persistent_tile(x, n)
-    programs = min(programs, triton.cdiv(rows, ROWS))
+    t = persistent_tile(x, w)
+    groups = min(t.programs, triton.cdiv(rows, t.ROWS))
     need_dw_db = need_dw or need_db
     dx = torch.empty(x.shape, dtype=x.dtype, device=x.device) if need_dx else None
-    dw_db = torch.empty(programs, 2 * n, dtype=rstd.dtype, device=x.device)
+    dw_db = torch.empty(groups, 2 * n, dtype=rstd.dtype, device=x.device)
     with on_device_of(x):
-        layer_norm_backward_kernel[(programs, BLOCKS)](
+        layer_norm_backward_kernel[(groups * t.BLOCKS,)](
             dy_rows, x_rows, w.contiguous(), mean, rstd, dx, dw_db,
-            rows, n, dy_rows.stride(0), x_rows.stride(0),
-            ROWS, BLOCK, BLOCKS, stages, need_dx, need_dw_db, num_warps=warps,
+            rows, n, t.width, dy_rows.stride(0), x_rows.stride(0),
+            t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.STAGES, need_dx, need_dw_db, num_warps=t.warps,
         )  # fmt: skip
     if not need_dw_db:
         return dx, None, None

@@ -49,15 +49,16 @@ def rms_norm_kernel(
     squares = tl.zeros([ROWS, BLOCK], dtype=rstd_ptr.dtype.element_ty)
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        x = load_tile(x_ptr, row, col, x_stride, rows, n)
+        x = load_tile(x_ptr, row, col, x_stride, (row < rows) & (col < n))
         squares += x * x
     rstd = tl.rsqrt(tl.sum(squares, axis=1)[:, None] / n + eps)
     tl.store(rstd_ptr + row, rstd, mask=row < rows)
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        x = load_tile(x_ptr, row, col, x_stride, rows, n)
+        mask = (row < rows) & (col < n)
+        x = load_tile(x_ptr, row, col, x_stride, mask)
         w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
-        tl.store(y_ptr + row * n + col, w * (x * rstd), mask=(row < rows) & (col < n))
+        tl.store(y_ptr + row * n + col, w * (x * rstd), mask=mask)
 
 
 @triton.jit
@@ -70,10 +71,12 @@ def rms_norm_backward_kernel(
     dw_ptr,
     rows,
     n,
+    width,
     dy_stride,
     x_stride,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
+    PARTS: tl.constexpr,
     BLOCKS: tl.constexpr,
     STAGES: tl.constexpr,
     NEED_DX: tl.constexpr,
@@ -82,48 +85,67 @@ def rms_norm_backward_kernel(
 ):
     """dx = rstd (w dy − x̂ mean(w dy x̂)) with x̂ = x rstd, and this program's share of Σ dy x̂.
 
-    Program (p, b) takes every so-manyeth ROWS rows and of them the columns of block b. The mean
-    needs the whole row: where a row has several blocks, their programs each read all of it, which
-    the cache answers.
+    Each program takes every so-manyeth ROWS rows. Where BLOCKS programs share a row, each has
+    `width` of its columns and reads the others' too, from the cache, because the mean needs them.
 
     Args:
         dy_ptr, x_ptr: rows × n at row strides dy_stride and x_stride, read.
         w_ptr: n elements, read.
         rstd_ptr: one cell a row, read.
         dx_ptr: rows × n, written if NEED_DX.
-        dw_ptr: a row of n fp32 (fp64) cells for each p, written; with ATOMIC one row in all, added
-            to.
+        dw_ptr: a row of n fp32 (fp64) cells for each group of BLOCKS programs, written; with
+            ATOMIC one row in all, added to.
     """
-    program = tl.program_id(0).to(tl.int64)
-    own = tl.program_id(1)
+    block = tl.program_id(0) % BLOCKS
+    group = (tl.program_id(0) // BLOCKS).to(tl.int64)
+    step = tl.num_programs(0) // BLOCKS * ROWS
     row = tl.arange(0, ROWS)[:, None]
-    col = own * BLOCK + tl.arange(0, BLOCK)[None, :]
-    w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(dw_ptr.dtype.element_ty)
-    dw = tl.zeros([ROWS, BLOCK], dtype=dw_ptr.dtype.element_ty)
-    for start in tl.range(program * ROWS, rows, tl.num_programs(0) * ROWS, num_stages=STAGES):
-        left = rows - start
-        rstd = tl.load(rstd_ptr + start + row, mask=row < left, other=0.0)
-        dy = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, left, n)
-        x_hat = load_tile(x_ptr + start * x_stride, row, col, x_stride, left, n) * rstd
-        if NEED_DW:
-            dw += dy * x_hat
+    zeros = tl.zeros([ROWS, BLOCK], dtype=dw_ptr.dtype.element_ty)
+    dw = ()
+    for _ in tl.static_range(PARTS):
+        dw = dw + (zeros,)  # noqa: RUF005 (Triton has no starred tuples)
+    for start in tl.range(group * ROWS, rows, step, num_stages=STAGES):
+        live = row < rows - start
+        rstd = tl.load(rstd_ptr + start + row, mask=live, other=0.0)
+        product = zeros
+        h, x_hat, dw_next = (), (), ()
+        for p in tl.static_range(PARTS):
+            c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
+            col = block * width + c
+            mask = live & (c < width) & (col < n)
+            dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
+            x_hat_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask) * rstd
+            h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
+            product += h_p * x_hat_p
+            h, x_hat = h + (h_p,), x_hat + (x_hat_p,)  # noqa: RUF005
+            dw_next = dw_next + (dw[p] + dy_p * x_hat_p,)  # noqa: RUF005
+        dw = dw_next
         if NEED_DX:
-            product = w * dy * x_hat
-            for block in range(1, BLOCKS):
-                c = (own + block) % BLOCKS * BLOCK + tl.arange(0, BLOCK)[None, :]
-                u = tl.load(w_ptr + c, mask=c < n, other=0.0).to(w.dtype)
-                u *= load_tile(dy_ptr + start * dy_stride, row, c, dy_stride, left, n)
-                u *= load_tile(x_ptr + start * x_stride, row, c, x_stride, left, n) * rstd
-                product += u
+            for other in range(1, BLOCKS):
+                c = tl.arange(0, BLOCK)[None, :]
+                col = (block + other) % BLOCKS * width + c
+                mask = live & (c < width) & (col < n)
+                dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
+                x_hat_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask) * rstd
+                h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
+                product += h_p * x_hat_p
             mean = tl.sum(product, axis=1)[:, None] / n
-            dx = rstd * (w * dy - x_hat * mean)
-            tl.store(dx_ptr + start * n + row * n + col, dx, mask=(row < left) & (col < n))
+            for p in tl.static_range(PARTS):
+                c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
+                col = block * width + c
+                dx = rstd * (h[p] - x_hat[p] * mean)
+                mask = live & (c < width) & (col < n)
+                tl.store(dx_ptr + start * n + row * n + col, dx, mask=mask)
     if NEED_DW:
-        total = tl.sum(dw, axis=0)[None, :]
-        if ATOMIC:
-            tl.atomic_add(dw_ptr + col, total, mask=col < n)
-        else:
-            tl.store(dw_ptr + program * n + col, total, mask=col < n)
+        for p in tl.static_range(PARTS):
+            c = p * BLOCK + tl.arange(0, BLOCK)
+            col = block * width + c
+            mask = (c < width) & (col < n)
+            total = tl.sum(dw[p], axis=0)
+            if ATOMIC:
+                tl.atomic_add(dw_ptr + col, total, mask=mask)
+            else:
+                tl.store(dw_ptr + group * n + col, total, mask=mask)
 
 
 def rms_norm_forward(x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -155,18 +177,19 @@ def rms_norm_backward(
     n = w.numel()
     dy_rows, x_rows = as_rows(dy, n), as_rows(x, n)
     rows = x_rows.shape[0]
-    ROWS, BLOCK, BLOCKS, warps, stages, programs = persistent_tile(x, n)
-    programs = min(programs, triton.cdiv(rows, ROWS))
+    t = persistent_tile(x, w)
+    groups = min(t.programs, triton.cdiv(rows, t.ROWS))
     atomic = how == "atomic"
     dx = torch.empty(x.shape, dtype=x.dtype, device=x.device) if need_dx else None
     dw = (torch.zeros if atomic else torch.empty)(
-        1 if atomic else programs, n, dtype=rstd.dtype, device=x.device
+        1 if atomic else groups, n, dtype=rstd.dtype, device=x.device
     )
     with on_device_of(x):
-        rms_norm_backward_kernel[(programs, BLOCKS)](
+        rms_norm_backward_kernel[(groups * t.BLOCKS,)](
             dy_rows, x_rows, w.contiguous(), rstd, dx, dw,
-            rows, n, dy_rows.stride(0), x_rows.stride(0),
-            ROWS, BLOCK, BLOCKS, stages, need_dx, need_dw, atomic, num_warps=warps,
+            rows, n, t.width, dy_rows.stride(0), x_rows.stride(0),
+            t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.STAGES, need_dx, need_dw, atomic,
+            num_warps=t.warps,
         )  # fmt: skip
     return dx, column_sum(dw, w.dtype).view(w.shape) if need_dw else None
 

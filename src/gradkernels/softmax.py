@@ -42,21 +42,21 @@ def softmax_kernel(
     largest = zeros - float("inf")
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        x = load_tile(x_ptr, row, col, x_stride, rows, n)
+        x = load_tile(x_ptr, row, col, x_stride, (row < rows) & (col < n))
         x = tl.where(col < n, x, float("-inf"))
         largest = tl.maximum(largest, x)
     m = tl.max(largest, axis=1)[:, None]
     total = zeros
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        x = load_tile(x_ptr, row, col, x_stride, rows, n)
+        x = load_tile(x_ptr, row, col, x_stride, (row < rows) & (col < n))
         total += tl.where(col < n, tl.exp2((x - m) * LOG2_E), 0.0)
     scale = 1.0 / tl.sum(total, axis=1)[:, None]
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        x = load_tile(x_ptr, row, col, x_stride, rows, n)
-        y = tl.exp2((x - m) * LOG2_E) * scale
-        tl.store(y_ptr + row * n + col, y, mask=(row < rows) & (col < n))
+        mask = (row < rows) & (col < n)
+        x = load_tile(x_ptr, row, col, x_stride, mask)
+        tl.store(y_ptr + row * n + col, tl.exp2((x - m) * LOG2_E) * scale, mask=mask)
 
 
 @triton.jit
@@ -82,14 +82,16 @@ def softmax_backward_kernel(
     product = widen(tl.zeros([ROWS, BLOCK], y_ptr.dtype.element_ty))
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        dy = load_tile(dy_ptr, row, col, dy_stride, rows, n)
-        product += load_tile(y_ptr, row, col, n, rows, n) * dy
+        mask = (row < rows) & (col < n)
+        dy = load_tile(dy_ptr, row, col, dy_stride, mask)
+        product += load_tile(y_ptr, row, col, n, mask) * dy
     total = tl.sum(product, axis=1)[:, None]
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        dy = load_tile(dy_ptr, row, col, dy_stride, rows, n)
-        y = load_tile(y_ptr, row, col, n, rows, n)
-        tl.store(dx_ptr + row * n + col, y * (dy - total), mask=(row < rows) & (col < n))
+        mask = (row < rows) & (col < n)
+        dy = load_tile(dy_ptr, row, col, dy_stride, mask)
+        y = load_tile(y_ptr, row, col, n, mask)
+        tl.store(dx_ptr + row * n + col, y * (dy - total), mask=mask)
 
 
 def softmax_forward(x: Tensor) -> Tensor:

@@ -80,7 +80,7 @@ def narrow(monkeypatch):
     from gradkernels import _launch
 
     monkeypatch.setattr(_launch, "MAX_BLOCK", 64)
-    monkeypatch.setattr(_launch, "MAX_TILE_BYTES", 256)
+    monkeypatch.setattr(_launch, "TILE_BYTES", 256)
 
 
 @pytest.fixture

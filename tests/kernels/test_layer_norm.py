@@ -37,8 +37,9 @@ def test_agrees_with_fp64(device, agree, arrange, dtype, shape, layout, dy_layou
     agree(layer_norm, reference, [arrange(x, layout), w, b], dy, bounds, "layer_norm")
 
 
-def test_rows_wider_than_a_block(device, agree, narrow):
-    x, w, b = arguments((70, 333), torch.float32, device)
+@pytest.mark.parametrize("n", [70, 100, 333], ids=["in parts", "of two", "of many"])
+def test_rows_wider_than_a_block(device, agree, narrow, n):
+    x, w, b = arguments((20, n), torch.float32, device)
     agree(layer_norm, reference, [x, w, b], torch.randn_like(x), bounds, "layer_norm/wide")
 
 

@@ -35,8 +35,9 @@ def test_agrees_with_fp64(device, agree, arrange, dtype, shape, layout, dy_layou
 
 
 @pytest.mark.parametrize("dw", ["partials", "atomic"])
-def test_rows_wider_than_a_block(device, agree, narrow, dw):
-    x, w = torch.randn(70, 333, device=device), torch.randn(333, device=device)
+@pytest.mark.parametrize("n", [70, 100, 333], ids=["in parts", "of two", "of many"])
+def test_rows_wider_than_a_block(device, agree, narrow, n, dw):
+    x, w = torch.randn(20, n, device=device), torch.randn(n, device=device)
     wide = lambda x, w: rms_norm(x, w, 1e-6, dw)  # noqa: E731
     agree(wide, reference, [x, w], torch.randn_like(x), bounds, f"rms_norm/wide-{dw}")
 
