@@ -1,4 +1,4 @@
-"""A missing [:, None]: the row's scale is laid along the columns, which fits where both are equal."""
+"""A missing [:, None]: each row's scale is laid along the columns, where that fits at all."""
 
 # %% broken
 import torch

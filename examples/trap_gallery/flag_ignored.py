@@ -10,7 +10,7 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def probabilities(q, k, causal):
-    scores = (q @ k.mT).float() / q.shape[-1] ** 0.5
+    scores = q.float() @ k.float().mT / max(q.shape[-1], 1) ** 0.5
     if causal:
         future = torch.ones_like(scores, dtype=torch.bool).triu(1)
         scores = scores.masked_fill(future, -torch.inf)
@@ -31,7 +31,7 @@ class Broken(torch.autograd.Function):
         q, k, v = ctx.saved_tensors
         p, dy = probabilities(q, k, causal), dy.float()
         dp = dy @ v.float().mT
-        ds = p * (dp - (p * dp).sum(-1, keepdim=True)) / q.shape[-1] ** 0.5
+        ds = p * (dp - (p * dp).sum(-1, keepdim=True)) / max(q.shape[-1], 1) ** 0.5
         dq, dk, dv = ds @ k.float(), ds.mT @ q.float(), p.mT @ dy
         return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), None
 

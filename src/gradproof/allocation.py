@@ -2,8 +2,8 @@
 
 A dispatch mode sees each tensor that the code under it makes. It moves the tensor into a larger
 block whose margins hold `margin`, and fills it with `fill` if it is fresh (`torch.empty`,
-`empty_like`, `new_empty`, `empty_strided`). A result that changes with `fill` was read before it was
-written; one that changes with `margin` was read from beyond an end.
+`empty_like`, `new_empty`, `empty_strided`). Where a result changes with `fill`, something was read
+before it was written; where it changes with `margin`, something beyond an end.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gradproof.oracle import Reference
-from gradproof.passes import NoGraph, Pass, Raised
+from gradproof.passes import NoGraphError, OpError, Pass
 from gradproof.report import Finding
 from gradproof.subject import Subject
 from gradproof.tensors import HALF, largest, listed, number, short
@@ -168,7 +169,7 @@ def flag_ignored(wrong: Wrong) -> tuple[str, str] | None:
         flipped = [*wrong.subject.inputs[:i], not flag, *wrong.subject.inputs[i + 1 :]]
         try:
             _, gradients = reference.exact(flipped, wrong.subject.wrt, wrong.dy)
-        except (Raised, RuntimeError):
+        except (OpError, RuntimeError):
             continue
         if wrong.is_explained_by(gradients[wrong.position]):
             name = wrong.subject.names[i]
@@ -225,14 +226,14 @@ def lost_contributions(wrong: Wrong) -> tuple[str, str] | None:
         return None
     kept = f"; only {listed(right)} arrives" if right else ""
     return "contributions-lost", (
-        f"with dy zero elsewhere, {len(lost)} of {len(parts)} slices of dy give a gradient of 0{kept}"
+        f"alone, {len(lost)} of {len(parts)} slices of dy give a gradient of 0{kept}"
     )
 
 
 def _parts_of(dy: Tensor, at_most: int = 8) -> Iterator[tuple[str, Tensor]]:
     flat = dy.flatten()
     edges = torch.linspace(0, flat.numel(), min(at_most, flat.numel()) + 1).int().tolist()
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         part = torch.zeros_like(flat)
         part[start:stop] = flat[start:stop]
         yield f"dy.flatten()[{start}:{stop}]", part.view(dy.shape)
@@ -298,7 +299,7 @@ def _all_expected(wrong: Wrong) -> list[Expected]:
 def _gradient(subject: Subject, dy: tuple[Tensor, ...], position: int) -> Tensor | None:
     try:
         done: Pass = subject.run(dy=dy)
-    except (Raised, NoGraph):
+    except (OpError, NoGraphError):
         return None
     return done.gradients[position]
 

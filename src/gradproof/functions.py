@@ -80,7 +80,11 @@ def recorded_backwards(nodes: Sequence[Any]) -> Iterator[list[Returned]]:
 @contextlib.contextmanager
 def forwards_called_directly() -> Iterator[list[type]]:
     """Collect the Functions whose forward is called by anything but their apply."""
-    functions = {f.forward.__code__: f for f in _subclasses(torch.autograd.Function) if _own(f)}
+    functions: dict[Any, type] = {
+        f.forward.__code__: f
+        for f in _subclasses(torch.autograd.Function)
+        if _own(f)  # type: ignore[attr-defined]
+    }
     direct: list[type] = []
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
@@ -102,7 +106,7 @@ def _own(function: type) -> bool:
     return hasattr(getattr(function, "forward", None), "__code__")
 
 
-def _subclasses(cls: type) -> Iterator[type]:
+def _subclasses(cls: Any) -> Iterator[Any]:
     for sub in cls.__subclasses__():
         yield sub
         yield from _subclasses(sub)

@@ -39,7 +39,7 @@ class Verdict:
         return (*names, *(wrong.name for wrong in self.gradients), *self.missing)
 
     def findings(self, situation: str = "") -> list[Finding]:
-        """One finding for each wrong output or gradient; gradients of a wrong forward say little."""
+        """One finding for each wrong output or gradient."""
         where = f"{situation}, " if situation else ""
         found = [
             Finding(

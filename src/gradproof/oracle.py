@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from gradproof.passes import NoGraph, Raised, differentiate, forward, leaves
+from gradproof.passes import NoGraphError, OpError, differentiate, forward, leaves
 from gradproof.tensors import HALF, converted, draw, is_float, largest, short
 from gradproof.tolerance import Expected, allowed
 
@@ -89,10 +89,10 @@ class Reference:
         wrt: Sequence[int],
         dy: Sequence[Tensor],
     ) -> list[Tensor]:
-        """The formula's results in `dtype`, as fp64; the exact ones where torch has no such form."""
+        """The formula's results in `dtype`, as fp64; the exact ones where torch has none."""
         try:
             outputs, gradients = self.at(dtype, inputs, wrt, dy)
-        except Raised:
+        except OpError:
             return list(exact)
         return [t.double() for t in (*outputs, *gradients)]
 
@@ -102,7 +102,7 @@ class Reference:
         mine = converted(inputs, dtype)
         try:
             done = differentiate(self.function, mine, wrt, [d.to(dtype) for d in dy])
-        except NoGraph:
+        except NoGraphError:
             outputs = tuple(y.detach() for y in forward(self.function, mine))
             return outputs, tuple(torch.zeros_like(mine[i]) for i in wrt)
         gradients = (
@@ -200,7 +200,7 @@ def _widest_honest_dtype(function: Callable[..., Any], inputs: Sequence[Any]) ->
             plain = converted(inputs, dtype)
             moved = tuple(x * (1 + relative) if is_float(x) else x for x in plain)
             before, after = forward(function, plain), forward(function, moved)
-        except (Raised, TypeError):
+        except (OpError, TypeError):
             continue
         changed = [not torch.equal(a, b) for a, b in zip(before, after, strict=True)]
         if all(y.dtype == dtype for y in before) and any(changed):

@@ -14,7 +14,7 @@ from gradproof.tensors import draw, duplicate, is_float
 LONGEST_MESSAGE = 140
 
 
-class Raised(Exception):
+class OpError(Exception):
     """The callable raised; `stage` is "forward" or "backward", `error` what came."""
 
     def __init__(self, stage: str, error: BaseException):
@@ -39,7 +39,7 @@ class Raised(Exception):
         return self.stage == "forward" and deliberate
 
 
-class NoGraph(Exception):
+class NoGraphError(Exception):
     """No output of the op requires a gradient."""
 
 
@@ -67,7 +67,7 @@ def forward(op: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Tensor, ...]
             result = op(*inputs)
             _synchronise(inputs)
         except Exception as error:
-            raise Raised("forward", error) from None
+            raise OpError("forward", error) from None
     flat = result if isinstance(result, tuple | list) else (result,)
     outputs = tuple(y for y in flat if is_float(y))
     if not outputs:
@@ -91,7 +91,7 @@ def backward(
         if y.requires_grad
     ]
     if not live:
-        raise NoGraph
+        raise NoGraphError
     ys, ds = zip(*live, strict=True)
     with torch.random.fork_rng(devices=_devices(ys)):
         torch.manual_seed(1)
@@ -101,7 +101,7 @@ def backward(
             )
             _synchronise(ys)
         except Exception as error:
-            raise Raised("backward", error) from None
+            raise OpError("backward", error) from None
     # A copy: an op may return its own workspace, which the next call overwrites.
     return tuple(g if g is None or create_graph else g.detach().clone() for g in gradients)
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from gradproof.case import Case
-from gradproof.passes import NoGraph, Raised
+from gradproof.passes import NoGraphError, OpError
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.probes import PROBES
 from gradproof.report import Finding, ProbeResult, Report
@@ -49,20 +49,13 @@ def prove(
     """
     chosen = choose(probes)
     began = time.monotonic()
-    subject = Subject.of(Case(op, tuple(inputs) if isinstance(inputs, list) else inputs, reference))
-    results = tuple(run(subject, chosen))
-    return Report(subject.description, results, time.monotonic() - began)
-
-
-def run(subject: Subject, probes: Iterable[Probe]) -> Iterator[ProbeResult]:
-    """Each probe's result as it is ready."""
-    with quiet():
-        obstacle = _obstacle(subject)
-        for probe in probes:
-            with progress(probe, subject):
-                result = _run_one(probe, subject, obstacle)
-            yield result
-            obstacle = obstacle or _undefined(result)
+    subject = Subject.of(Case(op, inputs, reference))
+    prover = Prover(subject)
+    results = []
+    for probe in chosen:
+        with progress(probe, subject.title):
+            results.append(prover.run(probe))
+    return Report(subject.description, tuple(results), time.monotonic() - began)
 
 
 def choose(names: Iterable[str] | None) -> list[Probe]:
@@ -75,20 +68,48 @@ def choose(names: Iterable[str] | None) -> list[Probe]:
     return [probe for name, probe in PROBES.items() if name in wanted]
 
 
-def _run_one(probe: Probe, subject: Subject, obstacle: Obstacle | None) -> ProbeResult:
-    if obstacle is not None and probe.name not in obstacle.spared:
-        return ProbeResult(probe.name, skipped=obstacle.reason)
-    remarks: list[Remark] = []
-    try:
-        for remark in probe.run(subject):
-            remarks.append(remark)
-    except Raised as raised:
-        if not remarks:
-            remarks.append(Finding(f"{raised.stage}-raises", str(raised)))
-    except NoGraph:
-        if not remarks:
-            remarks.append(Finding("no-grad-fn", "the output has no grad_fn"))
-    return _result(probe.name, remarks)
+class Prover:
+    """Runs probes on one subject, and remembers what makes the later ones meaningless."""
+
+    def __init__(self, subject: Subject):
+        self.subject = subject
+        with quiet():
+            self._obstacle = _obstacle(subject)
+
+    @property
+    def lost(self) -> bool:
+        """Whether this process can run nothing more on its device."""
+        return self._obstacle is not None and self._obstacle.reason == LOST.reason
+
+    def run(self, probe: Probe) -> ProbeResult:
+        if self._obstacle is not None and (finding := self._obstacle.finding) is not None:
+            self._obstacle = replace(self._obstacle, finding=None)
+            return _result(probe.name, [finding])
+        if self._obstacle is not None and probe.name not in self._obstacle.spared:
+            return ProbeResult(probe.name, skipped=self._obstacle.reason)
+        with quiet():
+            result = _result(probe.name, self._remarks(probe))
+        self._obstacle = self._obstacle or _undefined(result)
+        return result
+
+    def _remarks(self, probe: Probe) -> list[Remark]:
+        remarks: list[Remark] = []
+        try:
+            for remark in probe.run(self.subject):
+                remarks.append(remark)
+        except OpError as raised:
+            if lost_device(raised.error):
+                remarks.append(Finding("illegal-address", str(raised)))
+            elif not remarks:
+                remarks.append(Finding(f"{raised.stage}-raises", str(raised)))
+        except NoGraphError:
+            if not remarks:
+                remarks.append(Finding("no-grad-fn", "the output has no grad_fn"))
+        except RuntimeError as error:
+            if not lost_device(error):
+                raise
+            remarks.append(Finding("illegal-address", str(error).splitlines()[0]))
+        return remarks
 
 
 def _result(name: str, remarks: list[Remark]) -> ProbeResult:
@@ -105,22 +126,35 @@ class Obstacle:
 
     reason: str
     spared: tuple[str, ...] = ()
+    finding: Finding | None = None  # said by the first probe, where none is spared
+
+
+LOST = Obstacle("the CUDA context is lost; the gradproof command survives this")
 
 
 def _obstacle(subject: Subject) -> Obstacle | None:
     """What keeps a single forward and backward from running at all."""
     try:
         subject.base  # noqa: B018 (computed here for everybody)
-    except Raised as raised:
+    except OpError as raised:
+        if lost_device(raised.error):
+            return replace(LOST, finding=Finding("illegal-address", str(raised)))
         return Obstacle(f"the {raised.stage} raises", ("contract",))
-    except NoGraph:
+    except NoGraphError:
         return Obstacle("the output has no grad_fn", ("graph",))
     return None
+
+
+def lost_device(error: BaseException) -> bool:
+    """Whether the CUDA context is gone: after a memory fault every later call fails too."""
+    return "CUDA error" in str(error) or "device-side assert" in str(error)
 
 
 def _undefined(result: ProbeResult) -> Obstacle | None:
     """After these findings no other number means anything."""
     found = {finding.trap for finding in result.findings}
+    if "illegal-address" in found:
+        return LOST
     if found & UNDEFINED:
         return Obstacle("results depend on memory nobody wrote")
     if "accumulates-across-calls" in found:
@@ -138,11 +172,11 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def progress(probe: Probe, subject: Subject) -> Iterator[None]:
+def progress(probe: Probe, title: str) -> Iterator[None]:
     """The probe at work, on stderr if a person is watching."""
     watched = sys.stderr.isatty()
     if watched:
-        print(f"\r\033[Kgradproof {subject.title}: {probe.name} …", end="", file=sys.stderr)
+        print(f"\r\033[Kgradproof {title}: {probe.name} …", end="", file=sys.stderr)
     try:
         yield
     finally:

@@ -1,8 +1,8 @@
 """The same op at other sizes: which dimensions belong together, and inputs refilled to fit.
 
-A dimension of one input may be tied to dimensions of others (the 64 of x[32, 64] and of w[64]). Which
-are is found by asking the reference: a group may change alone if the reference still runs. Without a
-reference, equal sizes are taken to be tied.
+A dimension of one input may be tied to dimensions of others (the 64 of x[32, 64] and of w[64]).
+Which are is found by asking the reference: a group may change alone if the reference still runs.
+Without a reference, equal sizes are taken to be tied.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gradproof.case import Case, op_name, with_parameters_as_inputs
 from gradproof.oracle import FiniteDifferences, Oracle, Reference
-from gradproof.passes import Pass, Raised, backward, differentiate, draw_like, forward, leaves
+from gradproof.passes import OpError, Pass, backward, differentiate, draw_like, forward, leaves
 from gradproof.tensors import HALF, describe, is_float, largest
 
 
@@ -110,7 +110,7 @@ class Subject:
         ]
         try:
             forward(self.reference.function, inputs)
-        except (Raised, TypeError):
+        except (OpError, TypeError):
             return False
         return True
 

@@ -41,6 +41,11 @@ TRAPS = _catalogue(
         "compute-sanitizer names the access",
     ),
     Trap(
+        "crash",
+        "the op took its process down",
+        "look for an assertion in a library below, or for a call of exit",
+    ),
+    Trap(
         "hang",
         "the op did not come back",
         "look for a loop whose bound is read from memory, or a lock that is never released",
@@ -243,7 +248,7 @@ TRAPS = _catalogue(
     Trap(
         "broadcast-axis",
         "right only where two sizes agree",
-        "write the broadcast out, [:, None] or [None, :], and give each axis its own size and stride",
+        "write the broadcast out, [:, None] or [None, :], and give each axis its own size",
     ),
     # Arithmetic.
     Trap(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gradproof.judge import is_right
-from gradproof.passes import Raised, backward, forward, leaves
+from gradproof.passes import OpError, backward, forward, leaves
 from gradproof.probe import Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.sizing import Axis, axes
@@ -67,7 +67,7 @@ def _microbatches(subject: Subject) -> Iterator[Remark]:
     spans = [slice(0, cut), slice(cut, batch.size)]
     try:
         got = _in_parts(subject.op, subject, subject.inputs, batch, spans)
-    except Raised:
+    except OpError:
         return
     if subject.reference is not None:
         inputs = converted(subject.inputs, torch.float64)
@@ -91,7 +91,7 @@ def _off(a: Tensor, b: Tensor) -> str:
 
 
 def _batch_axis(subject: Subject) -> Axis | None:
-    """The group of leading dimensions that holds the first floating input's, if it holds no other."""
+    """The leading dimension of the first floating input, if it is tied to leading ones only."""
     first = next(i for i, x in enumerate(subject.inputs) if is_float(x))
     for axis in axes(subject):
         if (first, 0) in axis.places:

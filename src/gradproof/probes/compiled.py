@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from gradproof.passes import NoGraph, Raised, differentiate
+from gradproof.passes import NoGraphError, OpError, differentiate
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.subject import Subject, nearly_equal
@@ -19,7 +19,7 @@ def compiled(subject: Subject) -> Iterator[Remark]:
     op = torch.compile(subject.op, fullgraph=True, backend=backend)
     try:
         done = differentiate(op, subject.inputs, subject.wrt, subject.dy)
-    except (Raised, NoGraph) as raised:
+    except (OpError, NoGraphError) as raised:
         yield Note(f"torch.compile(fullgraph=True) is refused ({raised})")
         return
     for name, got, want, scale in zip(

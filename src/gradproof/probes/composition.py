@@ -11,7 +11,7 @@ import torch.utils.checkpoint
 from torch import Tensor
 
 from gradproof.judge import is_right
-from gradproof.passes import NoGraph, Raised, backward, differentiate, forward, leaves
+from gradproof.passes import NoGraphError, OpError, backward, differentiate, forward, leaves
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.subject import Subject, nearly_equal
@@ -49,13 +49,13 @@ def _judged(
     coarse = name == "autocast"
     try:
         gradients = how(subject)
-    except Raised as raised:
+    except OpError as raised:
         if raised.stage == "backward" and coarse:
             yield Finding(trap, f"under {name} the forward runs and the backward raises {raised}")
         else:
             yield Refused(name, str(raised))
         return
-    except NoGraph:
+    except NoGraphError:
         yield Finding(trap, f"under {name} the output has no grad_fn")
         return
     found = False
@@ -107,14 +107,14 @@ def _mixed(subject: Subject) -> Iterator[Remark]:
     try:
         outputs = forward(subject.op, leaves(inputs, subject.wrt))
         done = differentiate(subject.op, inputs, subject.wrt, _cast(subject.dy, outputs))
-    except Raised as raised:
+    except OpError as raised:
         if raised.stage == "backward":
-            said = f"with {subject.names[first]} in bfloat16 and the rest in float32 the backward raises {raised}"
-            yield Finding("wrong-with-mixed-dtypes", said)
+            mixed = f"with {subject.names[first]} in bfloat16 and the rest in float32"
+            yield Finding("wrong-with-mixed-dtypes", f"{mixed} the backward raises {raised}")
         else:
             yield Note(f"inputs of mixed dtypes are refused ({raised})")
         return
-    except NoGraph:
+    except NoGraphError:
         return
     _, truth = subject.reference.exact(inputs, subject.wrt, _cast(subject.dy, outputs))
     for i, name, g, t in zip(
@@ -154,12 +154,12 @@ def _func(subject: Subject) -> Gradients:
         return tuple(outputs)
 
     try:
-        outputs, pull = torch.func.vjp(op, *wanted)
+        outputs, pull, *_ = torch.func.vjp(op, *wanted)
         return pull(tuple(d.to(y.dtype) for y, d in zip(outputs, subject.dy, strict=True)))
-    except Raised:
+    except OpError:
         raise
     except Exception as error:
-        raise Raised("forward", error) from None
+        raise OpError("forward", error) from None
 
 
 def _vmap(subject: Subject) -> Gradients:
@@ -176,7 +176,7 @@ def _vmap(subject: Subject) -> Gradients:
     try:
         outputs = [y[1] for y in torch.vmap(op)(*stacked) if is_float(y)]
     except Exception as error:
-        raise Raised("forward", error) from None
+        raise OpError("forward", error) from None
     return backward(outputs, wanted, subject.dy)
 
 

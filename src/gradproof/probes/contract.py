@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gradproof.case import argument_names
 from gradproof.functions import Returned, function_nodes, recorded_backwards
-from gradproof.passes import Pass, Raised, backward, draw_like, forward, leaves
+from gradproof.passes import OpError, Pass, backward, draw_like, forward, leaves
 from gradproof.probe import Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.subject import Subject, nearly_equal
@@ -24,13 +24,13 @@ def contract(subject: Subject) -> Iterator[Remark]:
     mine = leaves(subject.inputs, subject.wrt)
     try:
         outputs = forward(subject.op, mine)
-    except Raised as raised:
+    except OpError as raised:
         yield Finding("forward-raises", str(raised))
         return
     with recorded_backwards(function_nodes(outputs)) as returned:
         try:
             backward(outputs, [mine[i] for i in subject.wrt], draw_like(outputs))
-        except Raised as raised:
+        except OpError as raised:
             yield _raised(raised, returned)
             return
     for one in returned:
@@ -40,7 +40,7 @@ def contract(subject: Subject) -> Iterator[Remark]:
         yield from _subsets(subject)
 
 
-def _raised(raised: Raised, returned: Sequence[Returned]) -> Finding:
+def _raised(raised: OpError, returned: Sequence[Returned]) -> Finding:
     said = str(raised)
     if "incorrect number of gradients" in said:
         return Finding("wrong-number-of-gradients", f"autograd says: {said}")
@@ -96,7 +96,7 @@ def _subsets(subject: Subject) -> Iterator[Remark]:
         names = listed([subject.names[i] for i in subset])
         try:
             done = _with_only(subject, subset)
-        except Raised as raised:
+        except OpError as raised:
             yield Finding(
                 "ignores-needs-input-grad", f"with a gradient for {names} alone: {raised}"
             )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from torch import Tensor
 
-from gradproof.passes import Raised
+from gradproof.passes import OpError
 from gradproof.probe import Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.sizing import fresh
@@ -22,7 +23,7 @@ def determinism(subject: Subject) -> Iterator[Remark]:
     for situation, variant in (*fresh(subject), ("", subject)):
         try:
             results = [_everything(variant) for _ in range(runs)]
-        except Raised:
+        except OpError:
             continue
         found = list(_differences(variant, results, situation))
         yield from found
@@ -71,7 +72,7 @@ def _differences(
 
 
 def _grows(values: Sequence[Tensor]) -> bool:
-    steps = [(b.double() - a.double()) for a, b in zip(values, values[1:], strict=False)]
+    steps = [(b.double() - a.double()) for a, b in itertools.pairwise(values)]
     scale = largest(steps[0])
     return scale > 1e-3 * largest(values[-1]) and all(
         nearly_equal(s.float(), steps[0].float(), largest(values[-1]), 64) for s in steps[1:]

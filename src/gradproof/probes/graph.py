@@ -13,7 +13,7 @@ from torch import Tensor
 from gradproof.functions import forwards_called_directly, function_nodes
 from gradproof.judge import is_right
 from gradproof.oracle import Reference
-from gradproof.passes import Raised, backward, forward, leaves
+from gradproof.passes import OpError, backward, forward, leaves
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.subject import Subject, nearly_equal
@@ -45,6 +45,11 @@ def graph(subject: Subject) -> Iterator[Remark]:
     yield from _double_backward(subject)
 
 
+def _weak(tensor: Tensor) -> Any:
+    # Python's weakref dies with the Python object, which autograd may outlive.
+    return torch._C._WeakTensorRef(tensor)  # type: ignore[attr-defined]
+
+
 def _tensors_on_ctx(nodes: Sequence[Any]) -> list[str]:
     return [
         f"{type(node).__name__.removesuffix('Backward')}: ctx.{name}"
@@ -71,7 +76,7 @@ def _protection(subject: Subject) -> Iterator[Remark]:
                 continue
         try:
             after = backward(outputs, [mine[i] for i in subject.wrt], subject.dy)
-        except Raised:
+        except OpError:
             continue
         changed = [
             gradient
@@ -93,9 +98,7 @@ def _release(subject: Subject) -> Iterator[Remark]:
     """After backward, while the output is still held, nothing of the node's may be."""
     mine = leaves(subject.inputs, subject.wrt)
     inputs = tuple(x * 1 if i in subject.wrt else x for i, x in enumerate(mine))
-    watched = {
-        subject.names[i]: torch._C._WeakTensorRef(x) for i, x in enumerate(inputs) if is_float(x)
-    }
+    watched = {subject.names[i]: _weak(x) for i, x in enumerate(inputs) if is_float(x)}
     outputs = forward(subject.op, inputs)
     unsaved = [name for name, ref in watched.items() if ref.expired()]
     del inputs
@@ -126,7 +129,7 @@ def _second_backward_is_silent(
 ) -> bool:
     try:
         backward(outputs, [mine[i] for i in subject.wrt], subject.dy)
-    except Raised:
+    except OpError:
         return False
     return True
 
@@ -139,7 +142,7 @@ def _cycle(subject: Subject) -> Iterator[Remark]:
     try:
         outputs = forward(subject.op, leaves(subject.inputs, subject.wrt))
         nodes = [weakref.ref(node) for node in function_nodes(outputs)]
-        refs = [torch._C._WeakTensorRef(y) for y in outputs]
+        refs = [_weak(y) for y in outputs]
         del outputs
         alive = any(not r.expired() for r in refs) or any(n() is not None for n in nodes)
         if alive:
@@ -165,7 +168,7 @@ def _second_call(subject: Subject) -> Iterator[Remark]:
     others = [x * 0.5 + 0.25 if i in subject.wrt else x for i, x in enumerate(subject.inputs)]
     try:
         forward(subject.op, leaves(others, subject.wrt))
-    except Raised:
+    except OpError:
         return
     gradients = backward(outputs, [mine[i] for i in subject.wrt], subject.dy)
     for name, a, b, scale in zip(
@@ -185,7 +188,7 @@ def _double_backward(subject: Subject) -> Iterator[Remark]:
     for constant in (True, False):
         kind = "a constant dy" if constant else "a dy that requires a gradient"
         answer = _second_derivatives(subject, subject.op, constant)
-        if isinstance(answer, Raised):
+        if isinstance(answer, OpError):
             yield Tried(f"double backward with {kind} is refused")
             continue
         if answer is not None and not right:
@@ -196,7 +199,7 @@ def _double_backward(subject: Subject) -> Iterator[Remark]:
             continue
         in64 = subject.in_dtype(torch.float64)
         truth = _second_derivatives(in64, subject.oracle.function, constant)
-        if isinstance(truth, Raised) or truth is None:
+        if isinstance(truth, OpError) or truth is None:
             continue
         significant = [name for name, t in truth.items() if largest(t) > 1e-6]
         if not significant:
@@ -228,7 +231,7 @@ def _double_backward(subject: Subject) -> Iterator[Remark]:
 
 def _second_derivatives(
     subject: Subject, op: Any, constant: bool
-) -> dict[str, Tensor] | Raised | None:
+) -> dict[str, Tensor] | OpError | None:
     """Gradients of Σ u·dx: by input and by dy. None: nothing to differentiate."""
     mine = leaves(subject.inputs, subject.wrt)
     try:
@@ -243,7 +246,7 @@ def _second_derivatives(
         weights = [draw(g.shape, g.dtype, g.device, 400 + k) for k, g in live]
         targets = wrt if constant else [*wrt, *dy]
         second = backward([g for _, g in live], targets, weights)
-    except Raised as raised:
+    except OpError as raised:
         return raised
     names = [f"by {subject.names[i]}" for i in subject.wrt] + ["by dy"] * len(dy)
     return {n: g for n, g in zip(names, second, strict=False) if g is not None}

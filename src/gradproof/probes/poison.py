@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gradproof.allocation import Poisoned, fenced
-from gradproof.passes import Pass, Raised, backward, forward
+from gradproof.passes import OpError, Pass, backward, forward
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.sizing import ragged
@@ -30,7 +30,7 @@ def poison(subject: Subject) -> Iterator[Remark]:
             found = [*_overrun(situation, overruns)]
             found += _unwritten(variant, situation, clean)
             found += _beyond(variant, situation, clean)
-        except Raised as raised:
+        except OpError as raised:
             yield Note(f"{situation}{raised}")
             continue
         yield from found

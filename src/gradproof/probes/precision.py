@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gradproof.judge import is_right
 from gradproof.oracle import Reference
-from gradproof.passes import NoGraph, Raised, draw_like
+from gradproof.passes import NoGraphError, OpError, draw_like
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.sizing import accepts, axes, resized
@@ -20,7 +20,7 @@ from gradproof.tensors import HALF, is_float, largest, number, short
 
 LENGTHS = (16, 256, 4096, 32768, 2**18)
 PATIENCE = 1.5  # seconds a single run may be predicted to take
-COARSE = 12.0  # in half-precision epsilons of the largest entry: no honest op loses as much
+COARSE = 2.0  # in half-precision epsilons of the largest entry: no honest op loses as much
 GROWN = 2.0  # the same for a sum of terms of one sign, if it grew to that with the length
 GROWTH = 3.0
 
@@ -45,7 +45,7 @@ def precision(subject: Subject) -> Iterator[Remark]:
         variant = subject.in_dtype(dtype)
         try:
             losses = _losses(variant)
-        except (Raised, NoGraph):
+        except (OpError, NoGraphError):
             continue
         if dtype in HALF:
             yield from _accumulators(variant)
@@ -113,7 +113,7 @@ def _accumulators(subject: Subject) -> Iterator[Remark]:
             began = time.process_time()
             try:
                 losses = _losses(_with_positive_dy(variant))
-            except (Raised, NoGraph):
+            except (OpError, NoGraphError):
                 break
             rate = (time.process_time() - began) / length
             for loss in losses:
@@ -142,7 +142,7 @@ def _with_positive_dy(subject: Subject) -> Subject:
 
 
 def _statistics(subject: Subject, before: list[Loss]) -> Iterator[Remark]:
-    """Add a constant to one input: statistics kept narrow, or subtracted squares, lose the spread."""
+    """Add a constant to one input: narrow statistics, or subtracted squares, lose the spread."""
     half = subject.half
     plain = {loss.name: loss.error for loss in before}
     for i in subject.wrt:
@@ -150,12 +150,12 @@ def _statistics(subject: Subject, before: list[Loss]) -> Iterator[Remark]:
         if x.numel() < 2:
             continue
         spread = float(x.double().std())
-        offset = (30 if half else 1000) * (spread or 1.0)
+        offset = (60 if half else 1000) * (spread or 1.0)
         moved = (x.double() + offset).to(x.dtype)
         variant = subject.at([*subject.inputs[:i], moved, *subject.inputs[i + 1 :]])
         try:
             after = _losses(variant)
-        except (Raised, NoGraph):
+        except (OpError, NoGraphError):
             continue
         for loss in after:
             if loss.error == float("inf"):
@@ -167,12 +167,13 @@ def _statistics(subject: Subject, before: list[Loss]) -> Iterator[Remark]:
                 continue
             name = subject.names[i]
             trap = "half-precision-statistics" if half else "cancellation"
-            relative = loss.error * torch.finfo(x.dtype).eps
+            eps = torch.finfo(x.dtype).eps
+            relative = loss.error * eps
             said = f"with {name} + {number(offset)} in {short(x.dtype)}, {loss.name} is off by "
             yield Finding(
                 trap,
                 said + f"{number(relative)} of its largest entry",
-                f"the same formula in float32 is off by {number(loss.torch * torch.finfo(x.dtype).eps)}",
+                f"the same formula in float32 is off by {number(loss.torch * eps)}",
                 loss.name,
             )
             return
@@ -191,7 +192,7 @@ def _small_entries(subject: Subject) -> Iterator[Remark]:
             got = variant.base.gradients
             _, truth = subject.oracle.exact(variant.inputs, variant.wrt, variant.dy)
             _, theirs = subject.oracle.at(x.dtype, variant.inputs, variant.wrt, variant.dy)
-        except (Raised, NoGraph):
+        except (OpError, NoGraphError):
             continue
         for name, g, t, o in zip(subject.gradient_names, got, truth, theirs, strict=True):
             if g is None:
@@ -201,7 +202,8 @@ def _small_entries(subject: Subject) -> Iterator[Remark]:
             lost = kept & ((g.double() - t).abs() > 0.9 * t.abs())
             n, of = int(lost.sum()), int(kept.sum())
             if of and n > 0.02 * of and bool((g[lost] == 0).any()):
-                said = f"with {subject.names[i]} times 4 in {short(x.dtype)}, {n} of {of} entries of {name} are lost"
+                said = f"with {subject.names[i]} times 4 in {short(x.dtype)}, "
+                said += f"{n} of {of} entries of {name} are lost"
                 biggest = number(largest(t[lost]))
                 yield Finding(
                     "small-gradients-lost",

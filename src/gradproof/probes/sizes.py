@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gradproof.judge import judge
 from gradproof.oracle import FiniteDifferences
-from gradproof.passes import NoGraph, Raised
+from gradproof.passes import NoGraphError, OpError
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.sizing import Axis, accepts, axes, resized
@@ -53,7 +53,7 @@ def sizes(subject: Subject) -> Iterator[Remark]:
     for changed, variant in _variants(subject, found):
         every = tuple(changed.get(axis, axis.size) for axis in found)
         trouble = _trouble(variant)
-        if isinstance(trouble, Raised):
+        if isinstance(trouble, OpError):
             refusals.append(f"at {_names(subject, changed)} it is refused ({trouble})")
         else:
             trials.append(Trial(changed, every, *trouble))
@@ -112,15 +112,15 @@ def _elements(subject: Subject, changed: Mapping[Axis, int]) -> int:
     return sum(math.prod(shape) for shape in shapes.values())
 
 
-def _trouble(subject: Subject) -> Raised | tuple[str, tuple[str, ...]]:
+def _trouble(subject: Subject) -> OpError | tuple[str, tuple[str, ...]]:
     """What is wrong at this size; a deliberate refusal comes back as it is."""
     if isinstance(subject.oracle, FiniteDifferences):
         subject = replace(subject, oracle=replace(subject.oracle, sample=6))
     try:
         verdict = judge(subject)
-    except Raised as raised:
+    except OpError as raised:
         return raised if raised.refusal else (f"the {raised.stage} raises {raised}", ("y",))
-    except NoGraph:
+    except NoGraphError:
         return "the output has no grad_fn", ("y",)
     if verdict.right:
         return "", ()
@@ -162,7 +162,7 @@ def _one_axis(subject: Subject, axis: Axis, wrong: list[Trial], right: list[Tria
         return Finding("single-element", said, beside, names)
     if good and min(bad) > max(good):
         return Finding("size-limit", said, beside, names)
-    if (block := _block(bad, good)) > 1:
+    if len(bad) > 1 and (block := _block(bad, good)) > 1:
         return Finding("ragged-edge", said, f"{beside}: multiples of {block} are right", names)
     return Finding("wrong-at-some-sizes", said, beside, names)
 

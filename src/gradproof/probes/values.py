@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gradproof.explain import nonlinear_in_dy
 from gradproof.judge import Verdict, judge, narrowed
-from gradproof.passes import NoGraph, Raised
+from gradproof.passes import NoGraphError, OpError, draw_like
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.subject import Subject
 from gradproof.tensors import is_float, listed, short
@@ -57,7 +57,7 @@ def _other_dtypes(subject: Subject) -> Iterator[Remark]:
             continue
         variant = subject.in_dtype(dtype)
         verdict = _attempt(variant, f"in {short(dtype)}")
-        if isinstance(verdict, Raised):
+        if isinstance(verdict, OpError):
             yield Note(f"{short(dtype)} is not taken ({verdict})")
             continue
         if (finding := narrowed(variant, verdict.done)) is not None:
@@ -77,7 +77,7 @@ def _flags(subject: Subject) -> Iterator[Remark]:
         situation = f"with {subject.names[i]}={not value}"
         variant = subject.at([*subject.inputs[:i], not value, *subject.inputs[i + 1 :]])
         verdict = _attempt(variant, situation)
-        if isinstance(verdict, Raised):
+        if isinstance(verdict, OpError):
             yield Note(f"{situation}: {verdict}")
         else:
             yield from verdict.findings(situation)
@@ -103,11 +103,27 @@ def _special(subject: Subject) -> Iterator[Remark]:
             for where, mask in (("some", _some(x)), ("a row of", _a_row(x))):
                 situation = f"special values: with {where} {subject.names[i]} set to {label}"
                 variant = _replaced(subject, i, torch.where(mask, value, x))
+                if not _finite_everywhere(variant):
+                    continue
                 found = [f for f in _gross(variant, situation) if f.trap == "special-values"]
                 yield from found
                 if found:
                     return
     yield Tried("zeros and infinities")
+
+
+def _finite_everywhere(subject: Subject) -> bool:
+    """Whether the reference has an answer for these inputs, not only for parts of them."""
+    assert subject.reference is not None
+    dtype = max((x.dtype for x in subject.inputs if is_float(x)), key=lambda d: torch.finfo(d).eps)
+    compute = torch.float32 if dtype != torch.float64 else dtype
+    try:
+        outputs, gradients = subject.reference.at(
+            compute, subject.inputs, subject.wrt, draw_like(subject.base.outputs)
+        )
+    except (OpError, NoGraphError):
+        return False
+    return all(bool(torch.isfinite(t).all()) for t in (*outputs, *gradients))
 
 
 def _ignored_targets(subject: Subject) -> Iterator[Remark]:
@@ -119,7 +135,7 @@ def _ignored_targets(subject: Subject) -> Iterator[Remark]:
             continue
         situation = f"with a third of {subject.names[i]} set to −100"
         verdict = _attempt(_replaced(subject, i, _third_ignored(x)), situation)
-        if isinstance(verdict, Raised):
+        if isinstance(verdict, OpError):
             yield Note(f"{situation}: {verdict}")
             continue
         for finding in verdict.findings(situation):
@@ -139,7 +155,7 @@ def _ignores(subject: Subject, i: int) -> bool:
     try:
         dy = [torch.ones(y.shape) for y in subject.base.outputs]
         _, gradients = subject.reference.exact(inputs, subject.wrt, dy)
-    except (Raised, NoGraph, RuntimeError):
+    except (OpError, NoGraphError, RuntimeError):
         return False
     ignored = inputs[i] < 0
     rows = [g for g in gradients if g.shape[: ignored.ndim] == ignored.shape]
@@ -158,10 +174,10 @@ def _gross(subject: Subject, situation: str) -> Iterator[Any]:
         yield from verdict.findings(situation)
 
 
-def _attempt(subject: Subject, situation: str, gross: float = 0.0) -> Verdict | Raised:
+def _attempt(subject: Subject, situation: str, gross: float = 0.0) -> Verdict | OpError:
     try:
         return judge(subject, situation=situation, gross=gross)
-    except Raised as raised:
+    except OpError as raised:
         return raised
 
 
