@@ -36,6 +36,7 @@ def gradients(over_dy):
     """The gradients of a residual connection, a + b², with respect to a and b."""
     a = torch.tensor([1.0, 1.0, 1.0], device=device, requires_grad=True)
     b = torch.tensor([5.0, 6.0, 7.0], device=device, requires_grad=True)
+    # Times one on either side: dy is then a tensor of its own, and a's branch reads it last.
     sum_of_both = a * 1 + Square.apply(b, over_dy)
     (sum_of_both * torch.ones_like(a)).sum().backward()
     return a.grad.tolist(), b.grad.tolist()

@@ -31,6 +31,17 @@ def penalised(function):
     return x.grad
 
 
+# %% dy-requires-grad
+x = torch.tensor([-1.0, 0.5, 2.0], device=device, requires_grad=True)
+dy = torch.ones_like(x, requires_grad=True)
+(slope,) = torch.autograd.grad(GuardedGELU.apply(x), x, dy, create_graph=True)
+try:
+    (slope**2).sum().backward()
+except RuntimeError as error:
+    print(f"RuntimeError: {error}")
+else:
+    raise AssertionError("once_differentiable let a second derivative pass")
+
 # %% lost
 print("torch:", penalised(torch.nn.functional.gelu))
 print("once_differentiable:", penalised(GuardedGELU.apply))

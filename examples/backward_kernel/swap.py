@@ -15,6 +15,7 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 class TorchBackward(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
+        x = x.contiguous()
         ctx.save_for_backward(x)
         return gelu_forward(x)
 
@@ -30,6 +31,7 @@ class TorchBackward(torch.autograd.Function):
 class KernelBackward(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
+        x = x.contiguous()
         ctx.save_for_backward(x)
         return gelu_forward(x)
 
