@@ -18,7 +18,7 @@ from gradkernels._launch import (
     statistic_dtype,
     widen,
 )
-from gradkernels._tiles import aligned, shared_memory, tiled
+from gradkernels._tiles import aligned, ceil_div, shared_memory, tiled
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 LN_2 = tl.constexpr(0.6931471805599453)
@@ -57,11 +57,12 @@ def described(x, B, H, S, D, BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr):
 
 @triton.jit
 def statistics(x, heads, S, BLOCK_S: tl.constexpr):
-    """`x` if the host has described it to TMA, else a contiguous heads × S described here."""
+    """`x` if the host has described it to TMA, else heads × S described here, rows padded to 4."""
     if isinstance(x, tl.core.tensor_descriptor_base):
         return x
     else:  # noqa: RET505
-        return tl.make_tensor_descriptor(x, [heads, S], [tl.cast(S, tl.int64), 1], [1, BLOCK_S])
+        row = tl.cast(tl.cdiv(S, 4) * 4, tl.int64)
+        return tl.make_tensor_descriptor(x, [heads, S], [row, 1], [1, BLOCK_S])
 
 
 @triton.jit
@@ -306,7 +307,7 @@ def attention_backward_dq_kernel(
 
 def blocks(table: dict[int, dict[int, tuple[int, int, int, int]]], q: Tensor) -> tuple[int, ...]:
     """BLOCK_M, BLOCK_N, BLOCK_D, warps and stages for heads of the size of those in `q`."""
-    BLOCK_D = max(16, triton.next_power_of_2(q.shape[-1]))
+    BLOCK_D = next(width for width in (16, 32, 64, 128, 256) if width >= q.shape[-1])
     by_width = table[q.element_size()]
     BLOCK_M, BLOCK_N, warps, stages = next(by_width[w] for w in by_width if w >= BLOCK_D)
     return BLOCK_M, BLOCK_N, BLOCK_D, warps, stages
@@ -322,7 +323,7 @@ def fitting(stages: int, held: int, streamed: int, BLOCK_D: int, q: Tensor) -> i
 def new_statistic(q: Tensor) -> Tensor:
     """A cell for each query, heads × Sq, rows padded to the 16 bytes that TMA asks for."""
     B, H, Sq, _ = q.shape
-    return torch.empty(B * H, triton.cdiv(Sq, 4) * 4, dtype=statistic_dtype(q), device=q.device)
+    return torch.empty(B * H, ceil_div(Sq, 4) * 4, dtype=statistic_dtype(q), device=q.device)
 
 
 def attention_forward(
@@ -334,10 +335,11 @@ def attention_forward(
     lse = new_statistic(q)
     if not (q.numel() and k.numel()):
         return o.zero_(), lse
+    q, k, v = aligned(q), aligned(k), aligned(v)
     BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(FORWARD, q)
     keys = [1, 1, BLOCK_N, BLOCK_D]
     with on_device_of(q):
-        attention_kernel[(triton.cdiv(Sq, BLOCK_M) * B * H,)](
+        attention_kernel[(ceil_div(Sq, BLOCK_M) * B * H,)](
             tiled(q, [1, 1, BLOCK_M, BLOCK_D]), tiled(k, keys), tiled(v, keys), o, lse,
             B, H, Sq, Sk, D, lse.stride(0), scale, causal, BLOCK_M, BLOCK_N, BLOCK_D,
             num_warps=warps, num_stages=fitting(stages, BLOCK_M, 2 * BLOCK_N, BLOCK_D, q),
@@ -370,18 +372,18 @@ def attention_backward(
                 t.zero_()
         return dq, dk, dv
     delta = new_statistic(q)
-    q, k, v, do = aligned(q), aligned(k), aligned(v), aligned(do)
+    q, k, v, o, do = (aligned(t) for t in (q, k, v, o, do))
     with on_device_of(q):
         BLOCK_M, _, BLOCK_D, warps, _ = blocks(FORWARD, q)
         queries = [1, 1, BLOCK_M, BLOCK_D]
-        attention_backward_delta_kernel[(triton.cdiv(Sq, BLOCK_M) * B * H,)](
+        attention_backward_delta_kernel[(ceil_div(Sq, BLOCK_M) * B * H,)](
             tiled(o, queries), tiled(do, queries), delta, B, H, Sq, D, delta.stride(0),
             BLOCK_M, BLOCK_D, num_warps=warps,
         )  # fmt: skip
         if need_dk or need_dv:
             BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(BACKWARD_DKDV, q)
             queries, keys = [1, 1, BLOCK_M, BLOCK_D], [1, 1, BLOCK_N, BLOCK_D]
-            attention_backward_dkdv_kernel[(triton.cdiv(Sk, BLOCK_N) * B * H,)](
+            attention_backward_dkdv_kernel[(ceil_div(Sk, BLOCK_N) * B * H,)](
                 tiled(q, queries), tiled(k, keys), tiled(v, keys), tiled(do, queries),
                 tiled(lse[:, :Sq], [1, BLOCK_M]), tiled(delta[:, :Sq], [1, BLOCK_M]), dk, dv,
                 B, H, Sq, Sk, D, scale, causal, BLOCK_M, BLOCK_N, BLOCK_D, need_dk, need_dv,
@@ -390,7 +392,7 @@ def attention_backward(
         if need_dq:
             BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(BACKWARD_DQ, q)
             queries, keys = [1, 1, BLOCK_M, BLOCK_D], [1, 1, BLOCK_N, BLOCK_D]
-            attention_backward_dq_kernel[(triton.cdiv(Sq, BLOCK_M) * B * H,)](
+            attention_backward_dq_kernel[(ceil_div(Sq, BLOCK_M) * B * H,)](
                 tiled(q, queries), tiled(k, keys), tiled(v, keys), tiled(do, queries),
                 tiled(lse[:, :Sq], [1, BLOCK_M]), tiled(delta[:, :Sq], [1, BLOCK_M]), dq,
                 B, H, Sq, Sk, D, scale, causal, BLOCK_M, BLOCK_N, BLOCK_D,

@@ -20,7 +20,7 @@ from gradkernels._launch import (
     statistic_dtype,
     widen,
 )
-from gradkernels._tiles import shared_memory, tiled
+from gradkernels._tiles import aligned, ceil_div, new_aligned, shared_memory, tiled
 
 # BLOCK_M, BLOCK_N, BLOCK_K, warps, stages by bytes an element, largest tile first: the larger the
 # tile, the oftener each element loaded is used; the smaller, the more programs share the work.
@@ -31,7 +31,7 @@ TILES = {
 }
 
 # How many rows of tiles are worked on together.
-GROUP = 8
+GROUP = 4
 
 
 @triton.jit
@@ -132,13 +132,12 @@ def linear_backward_bias_kernel(
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     """Launch `matmul_kernel` over two matrices of any strides."""
     (M, K), N = a.shape, b.shape[1]
-    unit = 16 // a.element_size()
-    c = torch.empty(M, triton.cdiv(N, unit) * unit, dtype=a.dtype, device=a.device)[:, :N]
+    c = new_aligned(a, M, N)
     if not (M and N and K):
         return c.zero_() if bias is None else c.copy_(bias)
-    tile = choose_tile(M, N, a)
-    BLOCK_M, BLOCK_N, BLOCK_K, warps, stages = tile
-    grid = (min(triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), multiprocessors(a)),)
+    programs = multiprocessors(a)
+    BLOCK_M, BLOCK_N, BLOCK_K, warps, stages = choose_tile(M, N, a, programs)
+    grid = (min(ceil_div(M, BLOCK_M) * ceil_div(N, BLOCK_N), programs),)
     a_tiles, a_transposed = operand(a, BLOCK_M, BLOCK_K)
     b_tiles, b_transposed = operand(b, BLOCK_K, BLOCK_N)
     with on_device_of(a):
@@ -150,14 +149,13 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     return c.contiguous()
 
 
-def choose_tile(M: int, N: int, a: Tensor) -> tuple[int, int, int, int, int]:
-    """The largest tile that shared memory holds and that gives every multiprocessor work."""
-    size = a.element_size()
+def choose_tile(M: int, N: int, a: Tensor, programs: int) -> tuple[int, int, int, int, int]:
+    """The largest tile of which shared memory holds the buffers and every program gets one."""
+    size, memory = a.element_size(), shared_memory(a)
     for tile in TILES[size]:
         BLOCK_M, BLOCK_N, BLOCK_K, _, stages = tile
         buffers = (stages * (BLOCK_M + BLOCK_N) * BLOCK_K + BLOCK_M * BLOCK_N) * size
-        tiles = triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N)
-        if buffers < shared_memory(a) and tiles >= multiprocessors(a):
+        if buffers < memory and ceil_div(M, BLOCK_M) * ceil_div(N, BLOCK_N) >= programs:
             break
     return tile
 
@@ -165,17 +163,17 @@ def choose_tile(M: int, N: int, a: Tensor) -> tuple[int, int, int, int, int]:
 def operand(t: Tensor, rows: int, columns: int) -> tuple[Any, bool]:
     """`t` for tiles of rows × columns, and whether it is its transpose that lies in memory so."""
     if t.stride(0) == 1 and t.stride(1) != 1:
-        return tiled(t.t(), [columns, rows]), True
-    return tiled(t, [rows, columns]), False
+        return tiled(aligned(t.t()), [columns, rows]), True
+    return tiled(aligned(t), [rows, columns]), False
 
 
 def bias_gradient(dy: Tensor, dtype: torch.dtype) -> Tensor:
     """Launch `linear_backward_bias_kernel`, then `column_sum_kernel` over what it left."""
     rows, n = dy.shape
     BLOCK_M, BLOCK_N = 32, 128
-    column_blocks = triton.cdiv(n, BLOCK_N)
-    share = triton.cdiv(4 * multiprocessors(dy), max(column_blocks, 1))
-    programs = min(triton.cdiv(rows, BLOCK_M), share)
+    column_blocks = ceil_div(n, BLOCK_N)
+    share = ceil_div(4 * multiprocessors(dy), max(column_blocks, 1))
+    programs = min(ceil_div(rows, BLOCK_M), share)
     db = torch.empty(programs, n, dtype=statistic_dtype(dy), device=dy.device)
     with on_device_of(dy):
         linear_backward_bias_kernel[(programs, column_blocks)](
