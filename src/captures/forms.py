@@ -112,6 +112,8 @@ def parse(text: str, page: str, first_line: int = 1) -> tuple[list[Shown], list[
 
 _FENCE = re.compile(r"^(?P<indent>[ ]*)(?P<quote>(?:>[ ]?)*[ ]*)(?P<fence>`{3,}|~{3,})[^`]*$")
 _CONTAINER = re.compile(r"^ *(?:[-*+]|\d+\.|!!!|\?\?\?\+?|===[!+]*|:|\[\^[^\]]+\]:)(?: |$)")
+# Text after a comment on its line is read like any other.
+_COMMENT = re.compile(r"^ *<!--(?!.*-->[ ]*\S)")
 TAB = 4
 
 
@@ -139,8 +141,13 @@ def scan(text: str, page: str, first_line: int = 1) -> tuple[list[Line], list[Fa
                 if not length:
                     faults.append(_unclosed(page, number, fence["fence"]))
                     length = 1  # read on, so that one run finds every fault
-            elif row.lstrip().startswith("<!--"):
+            elif _COMMENT.match(row):
                 kind, length = "code", _comment_length(rows, index)
+                if not length:
+                    faults.append(
+                        Fault(page, number, "this comment is never closed; end it with -->")
+                    )
+                    length = 1
             elif kind == "prose" and _CONTAINER.match(row):
                 while bases[-1] > depth:
                     bases.pop()
@@ -177,10 +184,11 @@ def _fence_length(rows: list[tuple[int, int, str]], index: int, fence: re.Match[
 
 
 def _comment_length(rows: list[tuple[int, int, str]], index: int) -> int:
+    """Lines of a comment; 0 where the page ends without its end."""
     for end in range(index, len(rows)):
         if "-->" in rows[end][2]:
             return end - index + 1
-    return len(rows) - index
+    return 0
 
 
 def _unclosed(page: str, line: int, fence: str) -> Fault:

@@ -6,6 +6,7 @@ spans work. A fault raises the generator's own error for a clean message; where 
 plugin collects faults (`Site.faults`), it shows in the page instead and the build fails later.
 """
 
+import html
 import re
 import sys
 from collections import Counter
@@ -18,7 +19,7 @@ from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
-from markdown.util import AtomicString
+from markdown.util import HTML_PLACEHOLDER_RE, AtomicString
 
 from captures.blocks import (
     RUNS_PAGE,
@@ -112,10 +113,10 @@ class _Page:
 
     def line_of(self, href: str, text: str) -> int:
         """The line of a link that the tree holds, from the forms found in the text."""
-        for form in self.links:
-            if _same_link(form, href) and form.text == text:
-                self.links.remove(form)
-                return form.line
+        same = [form for form in self.links if _same_link(form, href)]
+        for form in [*(form for form in same if form.text == text), *same][:1]:
+            self.links.remove(form)
+            return form.line
         position = self.source.find(href)
         return self.first_line + self.source.count("\n", 0, max(position, 0))
 
@@ -177,6 +178,9 @@ class _Links(Treeprocessor):
                 if href.startswith("capture:"):
                     self._put_in(element, attribute, href)
         self._refuse_raw_html()
+        for form in self.page.links:
+            message = "no link comes of this; it stands in raw HTML or within another link"
+            self.page.faults.append(Fault(form.page, form.line, message))
         self.page.finish()
 
     def _refuse_raw_html(self) -> None:
@@ -188,8 +192,7 @@ class _Links(Treeprocessor):
                 self.page.faults.append(Fault(self.page.name, line, message))
 
     def _put_in(self, element: Element, attribute: str, href: str) -> None:
-        text = " ".join("".join(element.itertext()).split())
-        text = self.unescape(_without_entities(text))
+        text = " ".join(self._words("".join(element.itertext())).split())
         form = self._form(href, text, is_image=element.tag == "img")
         words = self.page.resolve(form) if form else None
         if form is None or not isinstance(words, Words):
@@ -235,9 +238,11 @@ class _Links(Treeprocessor):
             return f"{relative(self.page.name, RUNS_PAGE)}#{entry(form.target)}"
         return ""
 
-    def unescape(self, text: str) -> str:
-        """Characters that inline Markdown keeps as numbers between control characters."""
-        return re.sub("\x02(\\d+)\x03", lambda found: chr(int(found[1])), text)
+    def _words(self, text: str) -> str:
+        """The text as it is read: without entities, and with what inline Markdown keeps apart."""
+        raw = self.md.htmlStash.rawHtmlBlocks
+        text = HTML_PLACEHOLDER_RE.sub(lambda found: str(raw[int(found[1])]), text)
+        return re.sub("\x02(\\d+)\x03", lambda found: chr(int(found[1])), html.unescape(text))
 
 
 _RAW_TARGET = re.compile(r"""<\w[^>]*\s(?:href|src)=["']?(capture:[^"'\s>]*)""")
@@ -251,13 +256,6 @@ def _same_link(form: Shown, href: str) -> bool:
     key = f":{form.key}" if form.key else ""
     machine = f"@{form.machine}" if form.machine else ""
     return href == f"capture:{form.target}#{form.cell}{key}{machine}"
-
-
-def _without_entities(text: str) -> str:
-    """Code spans hold their text escaped."""
-    return (
-        text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
-    )
 
 
 @lru_cache(maxsize=256)

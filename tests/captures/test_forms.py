@@ -133,6 +133,11 @@ def test_an_unclosed_fence_is_a_fault_where_it_opens(text: str) -> None:
     assert fault.startswith(f"docs/x.md:{line}: this fence is never closed")
 
 
+def test_an_unclosed_comment_is_a_fault_where_it_opens() -> None:
+    (fault,) = faults_of("one\n\n<!-- two\n\nthree\n")
+    assert fault.startswith("docs/x.md:3: this comment is never closed")
+
+
 def test_links_of_every_make() -> None:
     text = """\
     [`y: 3`](capture:a/one#x), [**0.5**](<capture:a/one#x> "title"), [two

@@ -236,10 +236,21 @@ def test_three_faults_are_three_lines(house) -> None:
         "[![0.5](capture:a/one#claim)](other.md)",
         "Text[^1]\n\n[^1]: [0.7](capture:a/one#claim)",
         '<div markdown="1">\n\n[0.7](capture:a/one#claim)\n\n</div>',
+        "<div>\n[0.5](capture:a/one#claim)\n</div>",
+        "[see [0.5](capture:a/one#claim)](other.md)",
+        "One <!-- [0.5](capture:a/one#claim) --> two.",
+        "<!-- a note --> ::: run a/one#claim",
+        "<!-- never closed\n\n::: run a/one#claim",
     ],
 )
 def test_nothing_slips_through(house, text: str) -> None:
     assert all(line.startswith("docs/lessons/x.md:") for line in refusals(house, text + "\n"))
+
+
+def test_entities_in_a_quote_are_what_they_stand_for(house) -> None:
+    for words in ("sum:&nbsp;0.5 &lt;b&gt;", "sum: 0.5 `<b>`"):
+        html = page(house, f"[{words}](capture:a/one#claim)\n")
+        assert 'class="capture-quote"' in html
 
 
 def test_code_that_shows_a_capture_link_is_no_link(house) -> None:
