@@ -1,9 +1,10 @@
-"""A missing [:, None]: each row's scale is laid along the columns, where that fits at all."""
+"""A missing [:, None]: each row's scale is laid along the columns, where it fits."""
 
 # %% broken
 import torch
 
-from gradproof import peers, prove
+from gradproof.peers import gradcheck, opcheck
+from gradproof.prove import prove
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -57,5 +58,6 @@ mended = prove(Mended.apply, (x, scale), reference=reference)
 print(mended.summary)
 
 # %% peers
-print(f"gradcheck: {peers.gradcheck(Broken.apply, (x, scale))}")
-print(f"opcheck: {peers.opcheck(Broken.apply, (x, scale))}")
+print(f"probes: {', '.join(report.seen_by) or 'none'}")
+print(f"gradcheck: {gradcheck(Broken.apply, (x, scale))}")
+print(f"opcheck: {opcheck(Broken.apply, (x, scale))}")

@@ -3,7 +3,8 @@
 # %% broken
 import torch
 
-from gradproof import peers, prove
+from gradproof.peers import gradcheck, opcheck
+from gradproof.prove import prove
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -51,5 +52,6 @@ mended = prove(Mended.apply, (a, b), reference=reference)
 print(mended.summary)
 
 # %% peers
-print(f"gradcheck: {peers.gradcheck(Broken.apply, (a, b))}")
-print(f"opcheck: {peers.opcheck(Broken.apply, (a, b))}")
+print(f"probes: {', '.join(report.seen_by) or 'none'}")
+print(f"gradcheck: {gradcheck(Broken.apply, (a, b))}")
+print(f"opcheck: {opcheck(Broken.apply, (a, b))}")

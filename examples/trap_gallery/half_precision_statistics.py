@@ -4,7 +4,8 @@
 import torch
 import torch.nn.functional as F
 
-from gradproof import peers, prove
+from gradproof.peers import gradcheck, opcheck
+from gradproof.prove import prove
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -63,5 +64,6 @@ mended = prove(Mended.apply, (x,), reference=reference)
 print(mended.summary)
 
 # %% peers
-print(f"gradcheck: {peers.gradcheck(Broken.apply, (x,))}")
-print(f"opcheck: {peers.opcheck(Broken.apply, (x,))}")
+print(f"probes: {', '.join(report.seen_by) or 'none'}")
+print(f"gradcheck: {gradcheck(Broken.apply, (x,))}")
+print(f"opcheck: {opcheck(Broken.apply, (x,))}")

@@ -5,7 +5,8 @@ import torch
 import triton
 import triton.language as tl
 
-from gradproof import peers, prove
+from gradproof.peers import gradcheck, opcheck
+from gradproof.prove import prove
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -80,5 +81,6 @@ mended = prove(Mended.apply, (x, w), reference=reference)
 print(mended.summary)
 
 # %% peers
-print(f"gradcheck: {peers.gradcheck(Broken.apply, (x, w))}")
-print(f"opcheck: {peers.opcheck(Broken.apply, (x, w))}")
+print(f"probes: {', '.join(report.seen_by) or 'none'}")
+print(f"gradcheck: {gradcheck(Broken.apply, (x, w))}")
+print(f"opcheck: {opcheck(Broken.apply, (x, w))}")

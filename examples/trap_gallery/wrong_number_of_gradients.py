@@ -3,7 +3,8 @@
 # %% broken
 import torch
 
-from gradproof import peers, prove
+from gradproof.peers import gradcheck, opcheck
+from gradproof.prove import prove
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -29,8 +30,8 @@ torch.manual_seed(0)
 x = torch.randn(500, device=device).requires_grad_()
 w = torch.tensor(1.5, device=device, requires_grad=True)
 
-Broken.apply(x, w).sum().backward()
-print("without the flag: runs")
+dx, dw = torch.autograd.grad(Broken.apply(x, w).sum(), (x, w))
+print(f"without the flag: {type(dx).__name__} and {type(dw).__name__}")
 try:
     Broken.apply(x, w, False).sum().backward()
 except RuntimeError as error:
@@ -54,5 +55,6 @@ mended = prove(Mended.apply, (x, w, False), reference=reference)
 print(mended.summary)
 
 # %% peers
-print(f"gradcheck: {peers.gradcheck(Broken.apply, (x, w, False))}")
-print(f"opcheck: {peers.opcheck(Broken.apply, (x, w, False))}")
+print(f"probes: {', '.join(report.seen_by) or 'none'}")
+print(f"gradcheck: {gradcheck(Broken.apply, (x, w, False))}")
+print(f"opcheck: {opcheck(Broken.apply, (x, w, False))}")

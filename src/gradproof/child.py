@@ -18,7 +18,7 @@ from gradproof.prove import Prover
 from gradproof.subject import Subject
 
 
-def main(arguments: list[str]) -> None:
+def serve(arguments: list[str]) -> None:
     channel = os.fdopen(int(arguments[0]), "w")
 
     def answer(**message: Any) -> None:
@@ -39,4 +39,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    serve(sys.argv[1:])

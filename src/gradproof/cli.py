@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from gradproof.isolation import PATIENCE, prove_isolated
+from gradproof.isolation import PROBE_PATIENCE, prove_isolated
 from gradproof.load import UnusableError
 from gradproof.probes import PROBES
 
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--reference", help="the same formula in torch, taking the same arguments")
     parser.add_argument("--probes", help="comma-separated; default: all but those on request")
     parser.add_argument(
-        "--patience", type=float, default=PATIENCE, help="seconds for one probe (%(default)g)"
+        "--patience", type=float, default=PROBE_PATIENCE, help="seconds for one probe (%(default)g)"
     )
     parser.add_argument("--list", action="store_true", help="list the probes")
     return parser

@@ -17,14 +17,14 @@ from gradproof.load import UnusableError
 from gradproof.prove import choose, progress
 from gradproof.report import Finding, ProbeResult, Report
 
-PATIENCE = 300.0  # seconds for one probe, compilation included
+PROBE_PATIENCE = 300.0  # seconds for one probe, compilation included
 
 
 class Worker:
     """A child process that runs one probe after another on one case, and is replaced if it dies."""
 
     def __init__(
-        self, op: str, inputs: str | None, reference: str | None, patience: float = PATIENCE
+        self, op: str, inputs: str | None, reference: str | None, patience: float = PROBE_PATIENCE
     ):
         self._case = (op, inputs, reference)
         self._patience = patience
@@ -47,7 +47,7 @@ class Worker:
         except _TooLongError:
             self.close()
             return _failed(probe, "hang", f"no answer within {self._patience:g} s")
-        return _result(message["result"])
+        return _decoded(message["result"])
 
     def close(self) -> None:
         if self._child is not None:
@@ -114,7 +114,7 @@ def prove_isolated(
     inputs: str | None = None,
     reference: str | None = None,
     probes: Iterable[str] | None = None,
-    patience: float = PATIENCE,
+    patience: float = PROBE_PATIENCE,
 ) -> Report:
     """As `prove`, with everything named as on the command line and run in a child process."""
     began = time.monotonic()
@@ -130,6 +130,6 @@ def _failed(probe: str, trap: str, evidence: str) -> ProbeResult:
     return ProbeResult(probe, (Finding(trap, f"{evidence} during the probe", probe=probe),))
 
 
-def _result(fields: dict[str, Any]) -> ProbeResult:
+def _decoded(fields: dict[str, Any]) -> ProbeResult:
     findings = tuple(Finding(**finding) for finding in fields.pop("findings"))
     return ProbeResult(findings=findings, notes=tuple(fields.pop("notes")), **fields)

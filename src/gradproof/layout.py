@@ -10,7 +10,7 @@ from torch import Tensor
 GAP = 37.0  # between the elements of a sliced layout: finite, and never the right value
 
 
-def layouts(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
+def rearranged(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
     """Layouts of `tensor` that keep its values, each with a name that says where it comes from."""
     if tensor.ndim >= 2:
         yield "transposed, as .t() leaves it", _stored_by(tensor, _swap_last(tensor.ndim))

@@ -103,7 +103,8 @@ class Report:
     def summary(self) -> str:
         tried = [r for r in self.results if not r.skipped]
         if self.ok:
-            return f"gradproof: {self.op}: all {count(len(tried), 'probe')} hold"
+            hold = "1 probe holds" if len(tried) == 1 else f"all {len(tried)} probes hold"
+            return f"gradproof: {self.op}: {hold}"
         return (
             f"gradproof: {self.op}: {count(len(self.traps), 'trap')}, "
             f"seen by {len(self.seen_by)} of {count(len(tried), 'probe')}"

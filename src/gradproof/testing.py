@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gradproof.case import Case
-from gradproof.isolation import PATIENCE, Worker
+from gradproof.isolation import PROBE_PATIENCE, Worker
 from gradproof.prove import choose
 from gradproof.report import Report
 
 
 def one_test_per_probe(
-    case: Callable[[], Case], probes: Iterable[str] | None = None, patience: float = PATIENCE
+    case: Callable[[], Case], probes: Iterable[str] | None = None, patience: float = PROBE_PATIENCE
 ) -> Any:
     """A parametrised test function that fails with the trap, the evidence and the mend.
 

@@ -128,4 +128,4 @@ def _in_parts(
     return total
 
 
-PROBE = Probe("accumulation", "Do gradients accumulate as autograd expects?", accumulation)
+ACCUMULATION = Probe("accumulation", "Do gradients accumulate as autograd expects?", accumulation)

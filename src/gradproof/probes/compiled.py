@@ -35,4 +35,6 @@ def compiled(subject: Subject) -> Iterator[Remark]:
     yield Tried(f"fullgraph, {backend}")
 
 
-PROBE = Probe("compile", "Does it work, or refuse, under torch.compile?", compiled, on_request=True)
+COMPILED = Probe(
+    "compile", "Does it work, or refuse, under torch.compile?", compiled, on_request=True
+)

@@ -187,6 +187,6 @@ WAYS: tuple[tuple[str, str, Callable[[Subject], Gradients]], ...] = (
     ("vmap", "wrong-under-vmap", _vmap),
 )
 
-PROBE = Probe(
+COMPOSITION = Probe(
     "composition", "Does it work, or refuse, under autocast, checkpoint, func, vmap?", composition
 )

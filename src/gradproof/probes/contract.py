@@ -128,4 +128,4 @@ def _same(subject: Subject, i: int, a: Tensor, b: Tensor) -> bool:
     return nearly_equal(a, b, scale, longest)
 
 
-PROBE = Probe("contract", "Does backward return what autograd asks for?", contract)
+CONTRACT = Probe("contract", "Does backward return what autograd asks for?", contract)

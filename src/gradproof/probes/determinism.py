@@ -92,4 +92,4 @@ def _distinct(values: Sequence[Tensor]) -> int:
     return len(kinds)
 
 
-PROBE = Probe("determinism", "Does the same call give the same bits?", determinism)
+DETERMINISM = Probe("determinism", "Does the same call give the same bits?", determinism)

@@ -252,4 +252,4 @@ def _second_derivatives(
     return {n: g for n, g in zip(names, second, strict=False) if g is not None}
 
 
-PROBE = Probe("graph", "Is the op one honest node of the graph?", graph)
+GRAPH = Probe("graph", "Is the op one honest node of the graph?", graph)

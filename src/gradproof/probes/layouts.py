@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from gradproof import layout
+from gradproof.layout import expanded, rearranged
 from gradproof.passes import NoGraphError, OpError, Pass
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
@@ -17,7 +17,7 @@ from gradproof.tensors import count, is_float, largest, listed, number
 from gradproof.tolerance import Expected, compare
 
 # Rows of equal entries are badly conditioned (a variance of 0); wrong strides are wrong by more.
-GROSS = 1e-3
+CONDITIONING = 1e-3
 
 
 def layouts(subject: Subject) -> Iterator[Remark]:
@@ -41,7 +41,7 @@ def _one(
     right: list[str] = []
     seen: list[str] = []
     refused: list[tuple[str, OpError]] = []
-    variants = [*layout.layouts(tensor), *layout.expanded(tensor)]
+    variants = [*rearranged(tensor), *expanded(tensor)]
     for label, laid in variants:
         try:
             other = _run(subject, laid, position, which)
@@ -51,7 +51,7 @@ def _one(
             continue
         except NoGraphError:
             continue
-        differences = list(_differences(subject, plain, other, 0 in laid.stride()))
+        differences = list(_disagreements(subject, plain, other, 0 in laid.stride()))
         if differences and not _allowed(subject, laid, position, which, other):
             wrong.append(label)
             seen += differences
@@ -122,7 +122,7 @@ def _allowed(
     )
 
 
-def _differences(subject: Subject, plain: Pass, other: Pass, equal_values: bool) -> Iterator[str]:
+def _disagreements(subject: Subject, plain: Pass, other: Pass, equal_values: bool) -> Iterator[str]:
     length = max(x.numel() for x in subject.inputs if is_float(x))
     triples: Sequence[tuple[str, Tensor | None, Tensor | None, float]] = [
         *(
@@ -137,11 +137,11 @@ def _differences(subject: Subject, plain: Pass, other: Pass, equal_values: bool)
         if a.shape != b.shape:
             yield f"{name} has shape {list(b.shape)} instead of {list(a.shape)}"
             continue
-        tolerance = torch.full_like(a, GROSS * scale or GROSS, dtype=torch.float64)
+        tolerance = torch.full_like(a, CONDITIONING * scale or CONDITIONING, dtype=torch.float64)
         if (mismatch := compare(b, Expected(a.double(), tolerance))) is not None:
             yield f"{name} is {mismatch}"
         elif not equal_values:
             yield f"{name} differs by up to {number(largest(a.double() - b.double()))}"
 
 
-PROBE = Probe("layouts", "Is the answer the same whatever the strides?", layouts)
+LAYOUTS = Probe("layouts", "Is the answer the same whatever the strides?", layouts)

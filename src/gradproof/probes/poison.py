@@ -16,7 +16,7 @@ from gradproof.sizing import ragged
 from gradproof.subject import Subject, output_name
 from gradproof.tensors import count, is_float, listed, number, same_bits
 
-POISON = 2.0**12  # exact in every dtype, and larger than anything an honest result holds here
+HIGH = 2.0**12  # exact in every dtype, and larger than anything an honest result holds here
 
 
 def poison(subject: Subject) -> Iterator[Remark]:
@@ -58,7 +58,7 @@ def _overrun(situation: str, overruns: int) -> Iterator[Finding]:
 
 def _unwritten(subject: Subject, situation: str, clean: Pass) -> Iterator[Finding]:
     with_nan, _ = _everywhere(subject, fill=torch.nan)
-    with_number, _ = _everywhere(subject, fill=POISON)
+    with_number, _ = _everywhere(subject, fill=HIGH)
     for name, zero, nan, high in _results(subject, clean, with_nan, with_number):
         changed = (zero != high) & ~(torch.isnan(zero) & torch.isnan(high))
         changed |= torch.isnan(nan) & ~torch.isnan(zero)
@@ -67,8 +67,8 @@ def _unwritten(subject: Subject, situation: str, clean: Pass) -> Iterator[Findin
             continue
         at = f"{situation}{name} at {places} of {zero.numel()} places"
         rise = (high.double() - zero.double())[changed]
-        added = (rise - POISON).abs() < 1e-2 * POISON
-        if bool((high[changed] == POISON).all() & (zero[changed] == 0).all()):
+        added = (rise - HIGH).abs() < 1e-2 * HIGH
+        if bool((high[changed] == HIGH).all() & (zero[changed] == 0).all()):
             yield Finding("unwritten-gradient", f"{at} is what fresh memory held", about=name)
         elif bool(added.any()):
             said = f"{at} is a value plus what fresh memory held"
@@ -79,7 +79,7 @@ def _unwritten(subject: Subject, situation: str, clean: Pass) -> Iterator[Findin
 
 
 def _beyond(subject: Subject, situation: str, clean: Pass) -> Iterator[Finding]:
-    for what, margin in (("NaN", torch.nan), (number(POISON), POISON)):
+    for what, margin in (("NaN", torch.nan), (number(HIGH), HIGH)):
         other, _ = _everywhere(subject, margin=margin)
         affected = [name for name, a, b in _results(subject, clean, other) if not same_bits(a, b)]
         if affected:
@@ -101,4 +101,4 @@ def _results(subject: Subject, *passes: Pass) -> Iterator[tuple[Any, ...]]:
             yield (name, *values)
 
 
-PROBE = Probe("poison", "Does the op touch only memory that is written, and its own?", poison)
+POISON = Probe("poison", "Does the op touch only memory that is written, and its own?", poison)

@@ -19,7 +19,7 @@ from gradproof.subject import Subject, output_name
 from gradproof.tensors import HALF, is_float, largest, number, short
 
 LENGTHS = (16, 256, 4096, 32768, 2**18)
-PATIENCE = 1.5  # seconds a single run may be predicted to take
+RUN_PATIENCE = 1.5  # seconds a single run may be predicted to take
 COARSE = 2.0  # in half-precision epsilons of the largest entry: no honest op loses as much
 GROWN = 2.0  # the same for a sum of terms of one sign, if it grew to that with the length
 GROWTH = 3.0
@@ -105,7 +105,7 @@ def _accumulators(subject: Subject) -> Iterator[Remark]:
         ladder: dict[str, list[tuple[int, Loss]]] = {}
         rate = 0.0
         for length in LENGTHS:
-            if rate * length > PATIENCE or not accepts(positive, {axis: length}):
+            if rate * length > RUN_PATIENCE or not accepts(positive, {axis: length}):
                 continue
             variant = resized(positive, {axis: length})
             if variant is None:
@@ -214,4 +214,4 @@ def _small_entries(subject: Subject) -> Iterator[Remark]:
                 return
 
 
-PROBE = Probe("precision", "Are sums and statistics kept wide enough?", precision)
+PRECISION = Probe("precision", "Are sums and statistics kept wide enough?", precision)

@@ -23,7 +23,9 @@ LARGE = (128, 129, 257, 1000, 1024, 1025, 2048, 4099)
 EQUAL = (4, 16)  # every axis alike
 HUGE = (32768, 131073, 2**20 + 1)
 MOST_ELEMENTS = 2**21
-PATIENCE = 2.0  # seconds for all sizes; a size predicted to take longer than is left is not tried
+SIZES_PATIENCE = (
+    2.0  # seconds for all sizes; a size predicted to take longer than is left is not tried
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def _variants(
     spent = rate = 0.0
     for changed in _plans(found):
         elements = _elements(subject, changed)
-        if elements > MOST_ELEMENTS or spent + rate * elements > PATIENCE:
+        if elements > MOST_ELEMENTS or spent + rate * elements > SIZES_PATIENCE:
             continue
         if not accepts(subject, changed):
             continue
@@ -212,4 +214,4 @@ def _sizes(values: Sequence[int]) -> str:
     )
 
 
-PROBE = Probe("sizes", "Is the op right at every size?", sizes)
+SIZES = Probe("sizes", "Is the op right at every size?", sizes)

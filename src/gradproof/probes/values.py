@@ -198,4 +198,4 @@ def _a_row(x: Tensor) -> Tensor:
     return mask
 
 
-PROBE = Probe("values", "Are outputs and gradients right?", values)
+VALUES = Probe("values", "Are outputs and gradients right?", values)

@@ -89,4 +89,4 @@ def _with_sibling(subject: Subject, finding: Finding) -> Finding:
     return finding
 
 
-PROBE = Probe("writes", "Does the op leave alone what it was handed?", writes)
+WRITES = Probe("writes", "Does the op leave alone what it was handed?", writes)
