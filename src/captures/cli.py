@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 import click
 from rich.console import Console
@@ -78,6 +79,10 @@ def expand_command() -> None:
 
 def main() -> None:
     """Run the command; bad usage is one line and exit status 2, faults are a line each and 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # An example may say what this terminal cannot show.
+            stream.reconfigure(errors="backslashreplace")
     try:
         cli(standalone_mode=False)
     except click.ClickException as error:

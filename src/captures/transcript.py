@@ -41,7 +41,7 @@ _INDENT = "    "
 _END = "[end of transcript]"
 _ROW = re.compile(r"(?P<key>[a-z]+) +(?P<value>\S.*)")
 _CELL = re.compile(r"\[(?P<name>[a-z0-9-]+)\](?P<measured> measured)?")
-_FIGURE = re.compile(r"figure (?P<name>\S+\.svg) (?P<hash>sha256:[0-9a-f]{64})")
+_FIGURE = re.compile(r"figure (?P<name>[^\s/]+\.svg) (?P<hash>sha256:[0-9a-f]{64})")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 
 import pytest
 
@@ -106,3 +107,14 @@ def test_a_reader_who_has_had_enough_ends_it_silently(sandbox) -> None:
         command, shell=True, cwd=sandbox.project.root, capture_output=True, text=True
     )
     assert shell.stderr == ""
+
+
+def test_a_terminal_that_cannot_show_a_letter_shows_its_number(
+    sandbox, captures, monkeypatch
+) -> None:
+    sandbox.example("a/one", "# %% one\nraise ValueError('π')\n")
+    screen = BytesIO()
+    stdout = TextIOWrapper(screen, encoding="ascii", write_through=True)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    assert captures("run")[0] == 1
+    assert b"raised ValueError: \\u03c0" in screen.getvalue()
