@@ -35,6 +35,21 @@ def load_tile(ptr, row, col, stride, mask):
     return widen(tl.load(ptr + row.to(tl.int64) * stride + col, mask=mask, other=0.0))
 
 
+@triton.jit
+def inside(live, c, width, col, n, BLOCKS: tl.constexpr):
+    """The mask of a persistent program's tile, without the comparisons that always hold.
+
+    One row at a time is always live, and a row that is not shared is as wide as its columns go:
+    either comparison would still cost a register for every vector of the tile.
+    """
+    mask = col < n
+    if BLOCKS > 1:
+        mask = mask & (c < width)
+    if live.shape[0] > 1:
+        mask = mask & live
+    return mask
+
+
 def check_tensors(op: str, **tensors: Tensor | None) -> None:
     """Raise unless all tensors are floating, strided and on one device where kernels can run.
 
@@ -210,14 +225,14 @@ class PersistentTile(NamedTuple):
     programs: int  # for each of the BLOCKS
 
 
-def persistent_tile(x: Tensor, w: Tensor) -> PersistentTile:
-    """A tile for programs that go through rows of `x`, as long as `w`, and sum their columns.
+def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
+    """A tile for programs that go through rows of `x`, as long as `w`, with `sums` of each column.
 
     A program holds one tile and the sums of its columns in registers while the next tiles arrive
     in shared memory. About 60 KB a multiprocessor have to be under way to keep the memory busy:
     16 KB a tensor, twice; or less, by more programs, for shorter rows. Where rounding a row up to
-    a power of 2 would leave a quarter of the threads idle it is cut into five or six equal parts,
-    and a row too long for one program's registers is shared by several.
+    a power of 2 would leave a quarter of the threads idle it is cut into five or six equal parts.
+    A row too long for the registers of one program is shared by several.
     """
     n, size = w.numel(), x.element_size()
     power, length = power_of_2(n, 2**31), n * size
@@ -229,6 +244,8 @@ def persistent_tile(x: Tensor, w: Tensor) -> PersistentTile:
         warps, residents = (4, 2) if 4 * length <= 3 * TILE_BYTES else (8, 1)
         BLOCK = max(power // 8, TILE_BYTES // (4 * residents * size))
         PARTS = blocks_of(n, BLOCK)
+    elif sums == 1 and TILE_BYTES < length <= 2 * TILE_BYTES:
+        BLOCK, warps, residents = power, 32, 1
     else:
         BLOCK, warps, residents = min(power, TILE_BYTES // size), 8, 1
         BLOCKS = blocks_of(n, BLOCK)

@@ -15,6 +15,7 @@ from gradkernels._launch import (
     check_tensors,
     check_trailing,
     first_order,
+    inside,
     load_tile,
     on_device_of,
     persistent_tile,
@@ -112,7 +113,7 @@ def rms_norm_backward_kernel(
         for p in tl.static_range(PARTS):
             c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
             col = block * width + c
-            mask = live & (c < width) & (col < n)
+            mask = inside(live, c, width, col, n, BLOCKS)
             dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
             x_hat_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask) * rstd
             h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
@@ -124,7 +125,7 @@ def rms_norm_backward_kernel(
             for other in range(1, BLOCKS):
                 c = tl.arange(0, BLOCK)[None, :]
                 col = (block + other) % BLOCKS * width + c
-                mask = live & (c < width) & (col < n)
+                mask = inside(live, c, width, col, n, BLOCKS)
                 dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
                 x_hat_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask) * rstd
                 h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
@@ -134,7 +135,7 @@ def rms_norm_backward_kernel(
                 c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
                 col = block * width + c
                 dx = rstd * (h[p] - x_hat[p] * mean)
-                mask = live & (c < width) & (col < n)
+                mask = inside(live, c, width, col, n, BLOCKS)
                 tl.store(dx_ptr + start * n + row * n + col, dx, mask=mask)
     if NEED_DW:
         for p in tl.static_range(PARTS):
@@ -177,7 +178,7 @@ def rms_norm_backward(
     n = w.numel()
     dy_rows, x_rows = as_rows(dy, n), as_rows(x, n)
     rows = x_rows.shape[0]
-    t = persistent_tile(x, w)
+    t = persistent_tile(x, w, sums=1)
     groups = min(t.programs, triton.cdiv(rows, t.ROWS))
     atomic = how == "atomic"
     dx = torch.empty(x.shape, dtype=x.dtype, device=x.device) if need_dx else None
