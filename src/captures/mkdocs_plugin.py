@@ -18,7 +18,6 @@ from mkdocs.structure.toc import get_toc
 from captures.blocks import RUNS_PAGE, Site, relative
 from captures.expand import expand, lesson_paths
 from captures.fault import Fault, Faults
-from captures.fingerprint import fingerprint
 from captures.forms import read_page, read_pages
 from captures.library import library
 from captures.notebook import notebook
@@ -179,22 +178,22 @@ class CapturesPlugin(BasePlugin):
 
     def _report_stale(self) -> None:
         """Say which transcripts are of other code, and in `serve` have their examples run."""
-        stale: list[Script] = []
+        stale: dict[str, str] = {}
         for name in script_names(self.project):
             try:
                 script = library(self.project).script(name)
                 transcripts = library(self.project).transcripts(script)
+                code = library(self.project).fingerprint(script)
             except Faults as found:
                 self._note(found)
                 continue
-            for transcript in transcripts:
-                if not library(self.project).is_fresh(script, transcript):
-                    self._report_one(name, transcript.machine)
-                    stale.append(script)
-            if not transcripts:
-                stale.append(script)
+            old = [each.machine for each in transcripts if each.fingerprint != code]
+            for machine in old:
+                self._report_one(name, machine)
+            if old or not transcripts:
+                stale[name] = code
         if self.recapture:
-            self.recapture.start({s.name: fingerprint(self.project, s) for s in stale})
+            self.recapture.start(stale)
 
     def _report_one(self, name: str, machine: str) -> None:
         """A strict build refuses a CPU run of other code; a GPU run gets a badge on the page."""

@@ -219,6 +219,14 @@ def test_a_stale_cpu_run_fails_a_strict_build(house) -> None:
     )
 
 
+def test_a_module_under_edit_is_a_fault(house) -> None:
+    house.write("src/alone.py", "y = 1\n")
+    house.example("a/one", SCRIPT.replace("x = 1", "from alone import y\n\nx = y"))
+    record(house)
+    house.write("src/alone.py", "y = (1\n")
+    assert "src/alone.py:1: does not parse: '(' was never closed" in refusals(house)
+
+
 def test_a_stale_gpu_run_is_a_badge(house) -> None:
     house.record("a/one", {"setup": "", "claim": "twice: 3", "plot": "plotted"}, machine="gpu")
     house.write("docs/lessons/one.md", PAGE.replace("[2](capture:a/one#claim)", "two"))
