@@ -162,26 +162,25 @@ _HAS_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDe
 
 def _spell(node: object) -> str:
     if isinstance(node, ast.AST):
-        kind = type(node)
         if isinstance(node, ast.Constant):
             return f"{type(node.value).__name__} {node.value!r}"
         if isinstance(node, ast.JoinedStr):
             return f"JoinedStr({_spell(_parts(node))})"
         kept = []
-        for name in _fields(kind):
+        for name in _fields(node._fields):
             meaning = _meaning(node, name)
             # Fields that a newer Python added are empty where the syntax is old.
             if meaning is not None and meaning != []:
                 kept.append(f"{name}={_spell(meaning)}")
-        return f"{kind.__name__}({', '.join(kept)})"
+        return f"{type(node).__name__}({', '.join(kept)})"
     if isinstance(node, list):
         return f"[{', '.join(map(_spell, node))}]"
     return repr(node)
 
 
 @cache
-def _fields(kind: type) -> list[str]:
-    return sorted({*kind._fields} - {"type_comment", "type_ignores", "ctx"})
+def _fields(names: tuple[str, ...]) -> list[str]:
+    return sorted({*names} - {"type_comment", "type_ignores", "ctx"})
 
 
 def _meaning(node: ast.AST, name: str) -> object:

@@ -57,9 +57,17 @@ class Inlined:
         return sorted({each.package for each in self.imports} - sys.stdlib_module_names)
 
 
-def inline(project: Project, script: Script, cells: Sequence[Cell]) -> Inlined:
-    """The parts of one file that does what `cells` do; raises `Faults`."""
-    inliner = _Inliner(project, script)
+def inline(
+    project: Project,
+    script: Script,
+    cells: Sequence[Cell],
+    taken_names: frozenset[str] = frozenset(),
+) -> Inlined:
+    """The parts of one file that does what `cells` do; raises `Faults`.
+
+    No definition gets one of `taken_names` unless a cell imports it by that name.
+    """
+    inliner = _Inliner(project, script, taken_names)
     codes = inliner.add_cells(cells)
     modules = inliner.written(cells)
     if inliner.faults:
@@ -117,6 +125,7 @@ _KEPT: dict[tuple, _Kept] = {}
 class _Inliner:
     project: Project
     script: Script
+    taken_names: frozenset[str] = frozenset()
     imports: set[Import] = field(default_factory=set)
     faults: list[Fault] = field(default_factory=list)
     taken: dict[Path, dict[int, Definition]] = field(default_factory=dict)  # by first line
@@ -344,7 +353,7 @@ class _Inliner:
         self._require_imports_apart(cells)
         names = dict(self.asked)
         used = {each.bound for each in self.imports} | set(names.values())
-        used |= _bound_by(self.script.path, cells)
+        used |= bound_by(self.script, cells) | self.taken_names
         for path in self.order:
             wanted = [name for d in self.taken[path].values() for name in d.names]
             for name in dict.fromkeys([*wanted, *([""] if path in self.objects else [])]):
@@ -496,11 +505,12 @@ def _prefixed(stem: str, name: str) -> str:
     return f"{private}{prefix}_{name.lstrip('_')}"
 
 
-def _bound_by(script: Path, cells: Sequence[Cell]) -> set[str]:
+def bound_by(script: Script, cells: Sequence[Cell]) -> set[str]:
+    """The names that cells bind themselves, rather than import."""
     return {
         name
         for cell in cells
-        for definition in parse_module(script, cell.source).definitions
+        for definition in parse_module(script.path, cell.source).definitions
         if not definition.is_import
         for name in definition.names
     }

@@ -20,7 +20,7 @@ from captures.blocks import alt_text, provenance, svg_size
 from captures.definitions import Definition, parse_module
 from captures.expand import expand_page, tidy
 from captures.forms import Shown
-from captures.inline import Import, Inlined, inline
+from captures.inline import Import, Inlined, bound_by, inline
 from captures.library import library
 from captures.plain import plain
 from captures.project import Project
@@ -34,7 +34,6 @@ def notebook(project: Project, page: Path, site_url: str = "") -> str:
 
     Relative links are made absolute with `site_url`, since the file is read away from the site.
     """
-    writer = _Notebook(project)
     marks: dict[str, tuple[str, str]] = {}
 
     def show_run(_: Run, form: Shown) -> list[str]:
@@ -43,6 +42,10 @@ def notebook(project: Project, page: Path, site_url: str = "") -> str:
         return ["", mark, ""]
 
     text = "\n".join(plain(expand_page(project, page, show_run).split("\n")))
+    scripts = {name: library(project).script(name) for name, _ in marks.values()}
+    # Definitions keep clear of every example's names, so that each is written out only once.
+    names = {name for script in scripts.values() for name in bound_by(script, script.cells)}
+    writer = _Notebook(project, frozenset(names))
     address = page.relative_to(project.docs).as_posix()
     for piece in re.split(r"^[> ]*(RUN-\d+) *$", text, flags=re.MULTILINE):
         if piece in marks:
@@ -55,6 +58,7 @@ def notebook(project: Project, page: Path, site_url: str = "") -> str:
 @dataclass
 class _Notebook:
     project: Project
+    taken_names: frozenset[str]
     cells: list[dict[str, Any]] = field(default_factory=list)
     done: dict[str, int] = field(default_factory=dict)  # example: how many of its cells stand
     changed: dict[str, set[str]] = field(default_factory=dict)  # example: names others bound since
@@ -75,7 +79,7 @@ class _Notebook:
         wanted = [cell.name for cell in script.cells].index(name) + 1
         if wanted <= self.done.get(example, 0):
             return
-        parts = inline(self.project, script, script.cells)
+        parts = inline(self.project, script, script.cells, self.taken_names)
         rest = " ".join(parts.cells[self.done.get(example, 0) : wanted])
         if self.changed.get(example, set()) & _words(rest):
             self.done[example] = 0
@@ -93,10 +97,9 @@ class _Notebook:
             for origin, definitions in parts.modules
         ]
         blocks = [f"# {origin}\n\n\n{definition_lines(each)}" for origin, each in modules if each]
-        for origin, definitions in modules:
-            for definition in definitions:
-                self._bind("", definition.names)
-                self.defined[origin, definition.text] = definition
+        # All of a block at once, since its definitions use each other in either direction.
+        self._bind("", {name for _, ds in modules for d in ds for name in d.names})
+        self.defined |= {(origin, d.text): d for origin, ds in modules for d in ds}
         text = "\n\n\n".join(filter(None, [import_lines(imports), *blocks]))
         if text:
             self._add("code", text, outputs=[], execution_count=None)

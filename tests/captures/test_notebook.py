@@ -131,6 +131,28 @@ def test_executed_from_top_to_bottom_it_says_what_it_shows(house, tmp_path) -> N
     assert done.stdout.count("second: 5") == 1
 
 
+def test_what_examples_share_is_written_out_once(house) -> None:
+    # Each of the two definitions reads the other's; the second example binds a name of theirs.
+    house.write(
+        "src/gk/gelu.py",
+        """
+        def gelu(x):
+            return x * scale()
+
+
+        def scale(n=2):
+            return n if n > 1 else gelu(n)
+        """,
+    )
+    house.example("a/two", "# %% claim\nfrom gk.gelu import gelu\nscale = gelu(3)\nprint(scale)\n")
+    runs = ("a/one#first", "a/two#claim", "a/one#second")
+    for name in ("a/one", "a/two"):
+        house.record(name, SAID)
+    house.write("docs/lessons/one.md", "\n\n".join(f"::: run {run}" for run in runs))
+    code = "\n".join(cells(house, "code"))
+    assert code.count("def gelu(x):") == code.count("(n=2):") == 1
+
+
 def test_an_example_starts_anew_where_another_moved_the_random_state(house) -> None:
     draw = "# %% setup\nimport random\n\nrandom.seed(0)\n\n# %% {}\nprint(random.random())\n"
     house.example("a/one", draw.format("first") + "\n# %% second\nprint(random.random())\n")
