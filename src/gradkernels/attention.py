@@ -470,8 +470,11 @@ def attention(
     q, k, v = autocast_to_half(q, k, v)
     check_one_dtype("attention", q=q, k=k, v=v)
     scale = 1 / math.sqrt(max(q.shape[3], 1)) if scale is None else float(scale)
-    if scale < 0:  # the running maximum in the kernels is that of scale S, taken as scale max S
+    # The kernels take max(scale S) as scale max S, and hide keys by S = -inf.
+    if scale < 0:
         q, scale = -q, -scale
+    elif scale == 0:
+        q, scale = 0 * q, 1.0
     o, _ = Attention.apply(q, k, v, bool(causal), scale)
     return o
 

@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gradkernels import _tiles
 from gradkernels.linear import linear, matmul
 
 OUT = 21
@@ -112,7 +113,8 @@ def test_empty_sizes_are_torchs(device, rows, n, out):
     y, want = linear(*given), F.linear(*given)
     assert torch.equal(y, want)
     dy = torch.randn_like(y)
-    for g, e in zip(torch.autograd.grad(y, given, dy), torch.autograd.grad(want, given, dy)):
+    got, want = (torch.autograd.grad(v, given, dy) for v in (y, want))
+    for g, e in zip(got, want, strict=True):
         assert g.shape == e.shape and torch.allclose(g, e, atol=1e-6)
 
 
@@ -149,3 +151,49 @@ def test_autocast_casts_as_torch_does(device):
     assert y.dtype == want.dtype == torch.bfloat16
     y.sum().backward()
     assert x.grad.dtype == w.grad.dtype == b.grad.dtype == torch.float32
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("n", [64, 37])
+def test_compiles_whole(device, dynamic, n):
+    torch.compiler.reset()
+    inputs = [rounded(*s, device=device, dtype=torch.bfloat16) for s in ((50, n), (90, n), (90,))]
+    inputs = [t.requires_grad_() for t in inputs]
+    dy = rounded(50, 90, device=device, dtype=torch.bfloat16)
+    compiled = torch.compile(linear, fullgraph=True, dynamic=dynamic)
+    got, want = (torch.autograd.grad(op(*inputs), inputs, dy) for op in (compiled, linear))
+    assert all(map(torch.equal, got, want))
+
+
+def test_same_bits_on_every_run(device):
+    inputs = [rounded(*s, device=device, dtype=torch.float32) for s in ((70, 90), (80, 90), (80,))]
+    inputs = [t.requires_grad_() for t in inputs]
+    dy = rounded(70, 80, device=device, dtype=torch.float32)
+    first, *others = (torch.autograd.grad(linear(*inputs), inputs, dy) for _ in range(3))
+    assert all(torch.equal(a, b) for other in others for a, b in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize("constant_dy", [False, True])
+def test_a_second_derivative_raises(device, constant_dy):
+    inputs = [torch.randn(s, device=device).requires_grad_() for s in ((5, 7), (4, 7), (4,))]
+    dy = torch.randn(5, 4, device=device, requires_grad=not constant_dy)
+    for op, given in ((linear, inputs), (lambda x, w: matmul(x, w.t()), inputs[:2])):
+        grads = torch.autograd.grad(op(*given), given, dy, create_graph=True)
+        with pytest.raises(NotImplementedError, match="first derivative"):
+            sum(g.square().sum() for g in grads).backward()
+
+
+def test_gradcheck(device):
+    shapes = ((5, 7), (4, 7), (4,))
+    inputs = [torch.randn(s, device=device, dtype=torch.float64).requires_grad_() for s in shapes]
+    assert torch.autograd.gradcheck(linear, inputs, fast_mode=True)
+    assert torch.autograd.gradcheck(matmul, [inputs[0], inputs[1].t()], fast_mode=True)
+
+
+def test_without_a_copy_engine(agree, monkeypatch):
+    if torch.cuda.is_available():
+        pytest.skip("a GPU with a copy engine needs memory set aside for descriptors made on it")
+    monkeypatch.setattr(_tiles, "copy_engine", lambda t: False)
+    given = [torch.randn(s) for s in ((150, 40), (140, 40), (140,))]
+    agree(linear, F.linear, given, torch.randn(150, 140), bounds, "linear/plain")
