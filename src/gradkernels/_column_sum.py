@@ -32,8 +32,10 @@ def column_sum(partials: Tensor, dtype: torch.dtype) -> Tensor:
     programs, n = partials.shape
     total = torch.empty(n, dtype=dtype, device=partials.device)
     BLOCK_N = power_of_2(n, 8)
+    # A lone program has to have all the more rows under way.
+    BLOCK_P, warps = (256, 4) if n >= 8 else (8192 // BLOCK_N, 16)
     with on_device_of(partials):
         column_sum_kernel[(triton.cdiv(n, BLOCK_N),)](
-            partials, total, programs, n, BLOCK_P=2048 // BLOCK_N, BLOCK_N=BLOCK_N
+            partials, total, programs, n, BLOCK_P, BLOCK_N, num_warps=warps
         )
     return total

@@ -148,10 +148,10 @@ def multiprocessors(tensor: Tensor) -> int:
 
 
 def shared_memory(tensor: Tensor) -> int:
-    """How many bytes of shared memory a program may take on `tensor`'s device."""
+    """How many bytes of shared memory a multiprocessor of `tensor`'s device has."""
     if not tensor.is_cuda:
         return 65536
-    return torch.cuda.get_device_properties(tensor.device).shared_memory_per_block_optin
+    return torch.cuda.get_device_properties(tensor.device).shared_memory_per_multiprocessor
 
 
 def dense(x: Tensor) -> Tensor:
@@ -253,7 +253,8 @@ def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
     width = n if BLOCKS == 1 else 16 * triton.cdiv(n, 16 * BLOCKS)
     under_way = max(2, blocks_of(61440 // residents, max(1, ROWS * 2 * length)))
     held = PARTS * BLOCK * (2 * ROWS * size + w.element_size()) * min(BLOCKS, 2)
-    stages = 1 + min(under_way, 4, shared_memory(x) // (residents * held))
+    room = shared_memory(x) // residents - 2048  # the driver's share, and what reductions need
+    stages = 1 + min(under_way, 4, max(0, room // held))
     programs = max(1, multiprocessors(x) * residents // BLOCKS)
     return PersistentTile(ROWS, BLOCK, PARTS, BLOCKS, width, stages, warps, programs)
 
