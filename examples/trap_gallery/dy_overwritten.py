@@ -42,7 +42,8 @@ class Broken(torch.autograd.Function):
 # %% wrong
 x = torch.linspace(-2, 2, 12, device=device).requires_grad_()
 z = torch.zeros(12, device=device, requires_grad=True)
-(z + Broken.apply(x)).backward(torch.ones(12, device=device))
+branch = 1 * z
+(branch + Broken.apply(x)).backward(torch.ones(12, device=device))
 print(f"dz should be all ones: {[round(value, 3) for value in z.grad.tolist()[:4]]} …")
 
 # %% proof

@@ -36,14 +36,14 @@ def reference(x):
 # %% wrong
 torch.manual_seed(0)
 x = torch.randn(4, 64, device=device).to(torch.bfloat16).requires_grad_()
-for offset in (0, 60):
+for offset in (0, 200):
     leaf = (x.detach() + offset).requires_grad_()
     exact = leaf.detach().double().requires_grad_()
     upstream = torch.randn(4, 64, device=device).to(torch.bfloat16)
     (dx,) = torch.autograd.grad(Broken.apply(leaf), leaf, upstream)
     (expected,) = torch.autograd.grad(reference(exact), exact, upstream.double())
     error = float((dx.double() - expected).abs().max() / expected.abs().max())
-    print(f"mean near {offset}: dx is off by less than 5 %: {error < 0.05}")
+    print(f"mean near {offset}: dx is off by less than 1 %: {error < 0.01}")
 
 # %% proof
 report = prove(Broken.apply, (x,), reference=reference)
