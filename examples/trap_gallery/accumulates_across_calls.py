@@ -52,7 +52,7 @@ w = torch.tensor(1.5, device=device, requires_grad=True)
 
 for _ in range(3):
     _, dw = torch.autograd.grad(Broken.apply(x, w).sum(), (x, w))
-    print(f"dw is {float(dw / x.sum()):.3f} times the sum")
+    print(f"dw is {float(dw / x.detach().sum()):.3f} times the sum")
 
 # %% proof
 report = prove(Broken.apply, (x, w), reference=reference)

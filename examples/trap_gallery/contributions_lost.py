@@ -1,4 +1,5 @@
 """Every program stores its part of dw into one cell, and the last one wins."""
+# time limit: 300 s
 
 # %% broken
 import torch

@@ -1,4 +1,5 @@
 """The forward masks the future and the backward forgets to."""
+# time limit: 300 s
 
 # %% broken
 import torch

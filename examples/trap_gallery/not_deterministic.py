@@ -1,4 +1,5 @@
 """Each program loads dw, adds and stores: in order on a CPU, all at once on a GPU."""
+# time limit: 300 s
 
 # %% broken
 import torch

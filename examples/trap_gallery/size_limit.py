@@ -1,4 +1,5 @@
 """One program holds the whole tensor, and a Triton tensor holds at most 2²⁰ elements."""
+# time limit: 300 s
 
 # %% broken
 import torch

@@ -1,4 +1,5 @@
 """Atomics add onto dw, and torch.empty hands over whatever the last tensor left there."""
+# time limit: 300 s
 
 # %% broken
 import torch

@@ -35,7 +35,7 @@ x = torch.randn(500, device=device).requires_grad_()
 w = torch.tensor(1.5, device=device, requires_grad=True)
 
 Broken.apply(x, w).sum().backward()
-print(f"w.grad is {float(w.grad / x.sum()):.2f} times the sum")
+print(f"w.grad is {float(w.grad / x.detach().sum()):.2f} times the sum")
 w.grad = x.grad = None
 
 # %% proof
