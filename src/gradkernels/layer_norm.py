@@ -179,7 +179,7 @@ def layer_norm_forward(
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     mean = torch.empty(rows, dtype=statistic_dtype(x), device=x.device)
     rstd = torch.empty_like(mean)
-    ROWS, BLOCK, BLOCKS, warps = tile(n, elements_per_thread=32)
+    ROWS, BLOCK, BLOCKS, warps = tile(n, elements_per_thread=32, least_warps=1)
     with on_device_of(x):
         layer_norm_kernel[(triton.cdiv(rows, ROWS),)](
             x_rows, w.contiguous(), w if b is None else b.contiguous(), y, mean, rstd,
