@@ -220,14 +220,18 @@ def attention_backward_dkdv_kernel(
     start = n // BLOCK_M * BLOCK_M if CAUSAL else 0
     whole = n + BLOCK_N - 1 if CAUSAL else 0
     for m in range(start, Sq, BLOCK_M):
-        # Past Sq, tiles are zero: with q, dO, lse and Δ all zero a query adds nothing.
         q_tile = q.load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
         lse_tile = lse.load([head, m]).reshape(BLOCK_M) * LOG2_E
         s = dot(k, q_tile.T, tl.zeros([BLOCK_N, BLOCK_M], dtype=WIDE))
         p = tl.exp2(s * (scale * LOG2_E) - lse_tile[None, :])
-        if m < whole:
+        # Tiles are zero past Sq, where a query would add nothing anyway; but without this branch
+        # the assembler makes the products wait for each other (tests/kernels/compile_matrix.py).
+        if m < whole or m + BLOCK_M > Sq:
             row = m + tl.arange(0, BLOCK_M)
-            p = tl.where(row[None, :] >= column[:, None], p, 0.0)
+            seen = (row < Sq)[None, :]
+            if CAUSAL:
+                seen = seen & (row[None, :] >= column[:, None])
+            p = tl.where(seen, p, 0.0)
         do_tile = do.load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
         delta_tile = delta.load([head, m]).reshape(BLOCK_M)
         if NEED_DK:

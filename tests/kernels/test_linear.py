@@ -178,8 +178,8 @@ def test_same_bits_on_every_run(device):
 def test_a_second_derivative_raises(device, constant_dy):
     inputs = [torch.randn(s, device=device).requires_grad_() for s in ((5, 7), (4, 7), (4,))]
     dy = torch.randn(5, 4, device=device, requires_grad=not constant_dy)
-    for op, given in ((linear, inputs), (lambda x, w: matmul(x, w.t()), inputs[:2])):
-        grads = torch.autograd.grad(op(*given), given, dy, create_graph=True)
+    for op, asked in ((linear, inputs), (lambda x, w: matmul(x, w.t()), inputs[:2])):
+        grads = torch.autograd.grad(op(*asked), asked, dy, create_graph=True)
         with pytest.raises(NotImplementedError, match="first derivative"):
             sum(g.square().sum() for g in grads).backward()
 
