@@ -12,7 +12,7 @@ from gradkernels.attention import attention, attention_backward, attention_forwa
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 # B, H, Sq, Sk, D
 SHAPES = [(1, 2, 5, 7, 3), (2, 1, 40, 33, 16), (1, 1, 33, 70, 24), (1, 2, 140, 20, 8)]
-LARGE = [(2, 3, 300, 513, 64), (2, 3, 513, 300, 128), (1, 2, 130, 131, 200), (1, 2, 999, 999, 80)]
+LARGE = [(2, 3, 300, 513, 64), (2, 3, 513, 300, 80), (1, 2, 130, 131, 200)]
 
 
 def rounded(*shape, device, dtype):
