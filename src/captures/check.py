@@ -49,6 +49,7 @@ class _Check:
             self._collect(partial(self._judge_example, name))
         self.errors |= set(_orphans(self.project, self.transcripts))
         self._collect(self._judge_gpu_report)
+        self.resolver.library.memory.save()
         return Verdict(tuple(sorted(self.errors)), tuple(sorted(self.warnings)))
 
     def _collect(self, judge: Callable[[], None]) -> None:
@@ -59,7 +60,13 @@ class _Check:
 
     def _judge_example(self, name: str) -> None:
         script = self.resolver.library.script(name)
-        self.errors |= {*unguarded_errors(script), *dishonest_prints(script)}
+        self.errors |= set(
+            self.resolver.library.judge(
+                "honesty",
+                [script.name, script.text],
+                lambda: [*unguarded_errors(script), *dishonest_prints(script)],
+            )
+        )
         found = self.transcripts[name] = self.resolver.library.transcripts(script)
         self._judge_transcripts(script, found)
         self.errors |= set(_unused_cells(script, found, self.forms))
@@ -92,7 +99,9 @@ class _Check:
         if not tests.is_dir():
             return
         report = tests / "gpu_report.txt"
-        expected = tree_fingerprint([self.project.src / "gradkernels", tests])
+        expected = tree_fingerprint(
+            [self.project.src / "gradkernels", tests], self.resolver.library.memory
+        )
         if not report.is_file():
             what = "is missing"
         elif _reported(report, self.project) != expected:

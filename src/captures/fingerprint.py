@@ -7,10 +7,11 @@ over what the tree means rather than how a Python version spells it, so that 3.1
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 from captures.fault import Fault, Faults
+from captures.memory import Memory
 from captures.project import Project, read_text
 from captures.script import Script, parse
 
@@ -20,14 +21,15 @@ def fingerprint(project: Project, script: Script) -> str:
     return Sources(project).fingerprint(script)
 
 
-def tree_fingerprint(paths: Iterable[Path]) -> str:
+def tree_fingerprint(paths: Iterable[Path], memory: Memory | None = None) -> str:
     """``sha256:…`` over every Python file in and under ``paths``."""
+    memory = memory or Memory()
     digest = hashlib.sha256()
     for root in sorted(paths):
         files = sorted(root.rglob("*.py")) if root.is_dir() else [root]
         for path in files:
             name = path.relative_to(root.parent).as_posix()
-            _add(digest, name, _digest(_code(path, name)))
+            _add(digest, name, _digest(memory, read_text(path, name), name))
     return f"sha256:{digest.hexdigest()}"
 
 
@@ -39,8 +41,9 @@ def first_party_modules(project: Project, script: Script) -> list[Path]:
 class Sources:
     """The first-party modules as they stand now: each is read, and its imports followed, once."""
 
-    def __init__(self, project: Project):
+    def __init__(self, project: Project, memory: Memory | None = None):
         self.project = project
+        self.memory = memory or Memory()
         self._stamps: dict[Path, Stamp] = {}
         self._texts: dict[Path, str] = {}
         self._fingerprints: dict[Script, str] = {}
@@ -57,7 +60,11 @@ class Sources:
     def fingerprint(self, script: Script) -> str:
         if script not in self._fingerprints:
             try:
-                self._fingerprints[script] = self._take(script)
+                self._note(*script.data)
+                data = [hashlib.sha256(path.read_bytes()).hexdigest() for path in script.data]
+                self._fingerprints[script] = self.memory.recall(
+                    "fingerprint", *self.texts(script), *data, work=lambda: self._take(script)
+                )
             except RecursionError:
                 where = self.project.relative(script.path)
                 what = "this, or code that it imports, nests too deeply"
@@ -70,18 +77,26 @@ class Sources:
         for cell in script.cells:
             _add(digest, f"cell {cell.name} {sorted(cell.tags)}", canonical(cell.source).encode())
         for path in self.modules(script):
-            _add(digest, self.project.relative(path), _digest(self._text(path)))
-        self._note(*script.data)
+            name = self.project.relative(path)
+            _add(digest, name, _digest(self.memory, self._text(path), name))
         for path in script.data:
             _add(digest, self.project.relative(path), path.read_bytes())
         return f"sha256:{digest.hexdigest()}"
+
+    def texts(self, script: Script) -> list[str]:
+        """The name and the text of the script and of every module that it can load."""
+        paths = [script.path, *self.modules(script)]
+        return [part for p in paths for part in (self.project.relative(p), self._text(p))]
 
     def modules(self, script: Script) -> list[Path]:
         """Every module that the script can load, sorted."""
         beside = script.path.parent
         self._note(beside)
         found: set[Path] = set()
-        pending = [path for cell in script.cells for path in self._files(beside, cell.source, "")]
+        name = self.project.relative(script.path)
+        pending = [
+            path for cell in script.cells for path in self._files(beside, cell.source, "", name)
+        ]
         while pending:
             path = pending.pop()
             if path not in found and path != script.path:
@@ -94,12 +109,17 @@ class Sources:
         if key not in self._direct:
             root = next(r for r in (beside, self.project.src) if path.is_relative_to(r))
             package = ".".join(path.relative_to(root).parts[:-1])
-            self._direct[key] = self._files(beside, self._text(path), package)
+            name = self.project.relative(path)
+            self._direct[key] = self._files(beside, self._text(path), package, name)
         return self._direct[key]
 
-    def _files(self, beside: Path, text: str, package: str) -> list[Path]:
+    def _files(self, beside: Path, text: str, package: str, name: str) -> list[Path]:
+        def work() -> list[tuple[str, str]]:
+            return _imports(_parsed(text, name), text, package)
+
         files: list[Path] = []
-        for wanted in _imports(text, package):
+        for module, member in self.memory.recall("imports", text, package, work=work):
+            wanted = (module, member)
             key = (beside, wanted)
             if key not in self._reached:
                 self._reached[key] = tuple(_files(wanted, (beside, self.project.src)))
@@ -109,7 +129,7 @@ class Sources:
     def _text(self, path: Path) -> str:
         if path not in self._texts:
             self._note(path)
-            self._texts[path] = _code(path, self.project.relative(path))
+            self._texts[path] = read_text(path, self.project.relative(path))
         return self._texts[path]
 
     def _note(self, *paths: Path) -> None:
@@ -134,20 +154,21 @@ def canonical(source: str) -> str:
     return _spell(parse(source))
 
 
-@lru_cache(maxsize=512)
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(canonical(text).encode()).digest()
+def _digest(memory: Memory, text: str, name: str) -> bytes:
+    """The hash of a module's meaning; raises ``Faults`` under the file's ``name``."""
+
+    def work() -> str:
+        return hashlib.sha256(_spell(_parsed(text, name)).encode()).hexdigest()
+
+    return bytes.fromhex(memory.recall("digest", text, work=work))
 
 
-def _code(path: Path, name: str) -> str:
-    """The text of a module, known to parse; raises ``Faults`` under the file's ``name``."""
-    text = read_text(path, name)
+def _parsed(text: str, name: str) -> ast.Module:
     try:
-        parse(text)
+        return parse(text)
     except SyntaxError as error:
         message = f"does not parse: {error.msg}"
         raise Faults([Fault(name, error.lineno or 0, message)]) from None
-    return text
 
 
 def _add(digest: "hashlib._Hash", name: str, content: bytes) -> None:
@@ -213,13 +234,12 @@ def _parts(string: ast.JoinedStr) -> list[ast.expr]:
     return parts
 
 
-@lru_cache(maxsize=512)
-def _imports(text: str, package: str) -> list[tuple[str, str]]:
+def _imports(tree: ast.Module, text: str, package: str) -> list[tuple[str, str]]:
     """``(module, name)`` of everything the code can import; name is "" for plain imports."""
     if "import" not in text:
         return []
     by_call = "import_module" in text or "__import__" in text
-    return list(dict.fromkeys(_imported(_executed(parse(text), by_call), package)))
+    return list(dict.fromkeys(_imported(_executed(tree, by_call), package)))
 
 
 def _imported(nodes: Iterable[ast.AST], package: str) -> Iterator[tuple[str, str]]:
@@ -303,5 +323,5 @@ def _from_package(package: Path, name: str) -> Iterator[Path]:
 def _loads_lazily(init: Path) -> bool:
     return init.is_file() and any(
         isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
-        for node in parse(_code(init, init.name)).body
+        for node in _parsed(read_text(init, init.name), init.name).body
     )

@@ -5,8 +5,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from captures.fault import Faults
+from captures.fault import Fault, Faults
 from captures.fingerprint import Sources, Stamp, stamp_of
+from captures.inline import why_not_inline
+from captures.memory import Memory
 from captures.project import Project
 from captures.script import Script, read_script
 from captures.transcript import MACHINES, Transcript, read_transcript, transcript_path
@@ -24,7 +26,8 @@ class Library:
 
     def __init__(self, project: Project):
         self.project = project
-        self._sources = Sources(project)
+        self.memory = Memory(project.cache / "memory.json")
+        self._sources = Sources(project, self.memory)
         self._kept: dict[tuple[str, str], tuple[list[Path], list[Stamp], object]] = {}
 
     def script(self, name: str) -> Script:
@@ -42,9 +45,27 @@ class Library:
         return transcript.fingerprint == self.fingerprint(script)
 
     def fingerprint(self, script: Script) -> str:
+        return self._current_sources().fingerprint(script)
+
+    def why_not_inline(self, script: Script) -> list[Fault]:
+        """What keeps an example from being one file; raises `Faults` of the modules it needs."""
+        texts = self._current_sources().texts(script)
+        return self.judge("inline", texts, lambda: why_not_inline(self.project, script))
+
+    def judge(
+        self, kind: str, texts: Iterable[str], judge: Callable[[], Iterable[Fault]]
+    ) -> list[Fault]:
+        """What is wrong in texts, found out once for as long as they stay."""
+
+        def work() -> list[tuple[str, int, str]]:
+            return [(fault.path, fault.line, fault.message) for fault in judge()]
+
+        return [Fault(*each) for each in self.memory.recall(kind, *texts, work=work)]
+
+    def _current_sources(self) -> Sources:
         if not self._sources.hold():
-            self._sources = Sources(self.project)
-        return self._sources.fingerprint(script)
+            self._sources = Sources(self.project, self.memory)
+        return self._sources
 
     def _transcript(self, script: Script, machine: str) -> Transcript | None:
         path = transcript_path(self.project, script.name, machine)

@@ -13,7 +13,6 @@ from functools import cached_property
 from captures.definitions import read_module
 from captures.fault import Fault, Faults
 from captures.forms import Shown, read_pages
-from captures.inline import why_not_inline
 from captures.library import library
 from captures.normalise import claims
 from captures.project import Project
@@ -69,7 +68,7 @@ def check_pages(resolver: "Resolver") -> list[Fault]:
             faults += found.faults
     for name in script_names(project):
         try:
-            faults += why_not_inline(project, resolver.library.script(name))
+            faults += resolver.library.why_not_inline(resolver.library.script(name))
         except Faults as found:
             faults += found.faults
     return sorted(set(faults))

@@ -1,0 +1,65 @@
+"""What was once worked out of source texts, kept in a file until one of them changes.
+
+A key is a hash of all that went in: the texts, this package's own code and Python's version. So
+what is recalled is never wrong, and the file may be lost or damaged at any time.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+class Memory:
+    """Begins with what the file at ``path`` holds, or empty without one."""
+
+    def __init__(self, path: Path | None = None):
+        self.path = path
+        self._known = _read(path) if path else {}
+        self._used: dict[str, Any] = {}
+
+    def recall(self, kind: str, *texts: str, work: Callable[[], Any]) -> Any:
+        """What ``work`` made of ``texts``, as JSON holds it; done now where it never was."""
+        key = _key(kind, *texts)
+        if key not in self._used:
+            self._used[key] = self._known[key] if key in self._known else work()
+        return self._used[key]
+
+    def save(self) -> None:
+        """Keep what was asked for since this was read, and forget the rest."""
+        if self.path is None or self._used == self._known:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # Written beside and renamed, so that nobody reads half a file.
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        temporary.write_text(json.dumps(self._used), encoding="utf-8")
+        temporary.replace(self.path)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _key(kind: str, *texts: str) -> str:
+    digest = hashlib.sha256(_own_code())
+    for text in (kind, *texts):
+        content = text.encode()
+        digest.update(len(content).to_bytes(8, "big"))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+@cache
+def _own_code() -> bytes:
+    digest = hashlib.sha256(sys.version.encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.digest()
