@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,8 +62,7 @@ def leaves(inputs: Sequence[Any], wrt: Sequence[int]) -> tuple[Any, ...]:
 
 def forward(op: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Tensor, ...]:
     """The op's floating outputs; integer ones have no gradient and are left out."""
-    with torch.random.fork_rng(devices=_devices(inputs)), torch.enable_grad():
-        torch.manual_seed(0)
+    with _seeded(0, inputs), torch.enable_grad():
         try:
             result = op(*inputs)
             _synchronise(inputs)
@@ -93,8 +93,7 @@ def backward(
     if not live:
         raise NoGraphError
     ys, ds = zip(*live, strict=True)
-    with torch.random.fork_rng(devices=_devices(ys)):
-        torch.manual_seed(1)
+    with _seeded(1, ys):
         try:
             gradients = torch.autograd.grad(
                 ys, wrt, ds, allow_unused=True, create_graph=create_graph
@@ -121,6 +120,19 @@ def differentiate(
 
 def draw_like(outputs: Sequence[Tensor], seed: int = 100) -> tuple[Tensor, ...]:
     return tuple(draw(y.shape, y.dtype, y.device, seed + i) for i, y in enumerate(outputs))
+
+
+@contextmanager
+def _seeded(seed: int, values: Sequence[Any]) -> Iterator[None]:
+    """The generators an op draws from begin at `seed`, and are put back afterwards."""
+    devices = _devices(values)
+    with torch.random.fork_rng(devices=devices):
+        # torch.manual_seed seeds every backend there is, through torch.compile's machinery: a
+        # hundred times the cost of a small op.
+        torch.default_generator.manual_seed(seed)
+        for device in devices:
+            torch.cuda.default_generators[device].manual_seed(seed)
+        yield
 
 
 def _devices(values: Sequence[Any]) -> list[int]:
