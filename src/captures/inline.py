@@ -112,7 +112,8 @@ class _Kept:
     asked: dict[_Origin, str]
     order: list[Path]
     read: dict[Path, Module]
-    written: dict[frozenset, tuple[tuple[str, tuple[Definition, ...]], ...]] = field(
+    candidates: frozenset[str]  # every name that a definition may get
+    written: dict[frozenset[str], tuple[tuple[str, tuple[Definition, ...]], ...]] = field(
         default_factory=dict
     )
 
@@ -195,6 +196,7 @@ class _Inliner:
                 self.asked,
                 self.order,
                 {path: self._module(path) for path in self.read},
+                self._candidates(),
             )
         self.imports |= others
 
@@ -329,13 +331,18 @@ class _Inliner:
 
     def written(self, cells: Sequence[Cell]) -> tuple[tuple[str, tuple[Definition, ...]], ...]:
         """The definitions of each module, renamed where two things would have one name."""
-        names = self.names(cells)
         kept = _KEPT.get(self.key)
-        written = kept.written if kept is not None else {}
-        outcome = frozenset(names.items())
-        if outcome not in written:
-            written[outcome] = self._write(names)
-        return written[outcome]
+        if kept is None:
+            return self._write(self.names(cells))
+        self._require_imports_apart(cells)
+        used = self._used(cells) & kept.candidates
+        if used not in kept.written:
+            known = len(self.faults)
+            written = self._write(self._named(used))
+            if len(self.faults) > known:
+                return written
+            kept.written[used] = written
+        return kept.written[used]
 
     def _write(self, names: dict[_Origin, str]) -> tuple[tuple[str, tuple[Definition, ...]], ...]:
         modules = []
@@ -351,9 +358,16 @@ class _Inliner:
     def names(self, cells: Sequence[Cell]) -> dict[_Origin, str]:
         """The name of everything in the one file: its own, or one with its module's before it."""
         self._require_imports_apart(cells)
+        return self._named(self._used(cells))
+
+    def _used(self, cells: Sequence[Cell]) -> frozenset[str]:
+        """The names that no definition may have."""
+        own = {each.bound for each in self.imports} | set(self.asked.values())
+        return frozenset(own | bound_by(self.script, cells) | self.taken_names)
+
+    def _named(self, reserved: frozenset[str]) -> dict[_Origin, str]:
         names = dict(self.asked)
-        used = {each.bound for each in self.imports} | set(names.values())
-        used |= bound_by(self.script, cells) | self.taken_names
+        used = set(reserved)
         for path in self.order:
             wanted = [name for d in self.taken[path].values() for name in d.names]
             for name in dict.fromkeys([*wanted, *([""] if path in self.objects else [])]):
@@ -382,6 +396,14 @@ class _Inliner:
                 for name in definition.names:
                     if name in read and (name in owners or name in asked):
                         self.fault(f"binds `{name}` anew, which imported code reads; rename it")
+
+    def _candidates(self) -> frozenset[str]:
+        """Every name that `_named` may give."""
+        found: set[str] = set()
+        for path in self.order:
+            for name in ("", *(name for d in self.taken[path].values() for name in d.names)):
+                found |= {name or _stem(path), _prefixed(_stem(path), name)}
+        return frozenset(found)
 
     def _renamed(self, path: Path, definition: Definition, names: dict[_Origin, str]) -> Definition:
         visible = {name: names[_Origin(path, name)] for name in definition.names}

@@ -14,7 +14,7 @@ from itertools import pairwise
 from captures.definitions import Definition
 from captures.inline import LIMIT, Import, Inlined, inline
 from captures.project import Project
-from captures.script import Cell, Script
+from captures.script import Cell, Script, parse
 
 
 def standalone(project: Project, script: Script) -> str:
@@ -119,6 +119,6 @@ def definition_lines(definitions: Sequence[Definition]) -> str:
 
 def _block_ends(code: str) -> tuple[bool, bool]:
     """Whether code begins, and whether it ends, with a function or class."""
-    body = ast.parse(code).body
+    body = parse(code).body
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return isinstance(body[0], kinds), isinstance(body[-1], kinds)
