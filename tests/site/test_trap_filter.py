@@ -1,0 +1,107 @@
+"""The filter by symptom of the trap gallery, and the gallery's completeness."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[2]
+PAGE = "lessons/trap-gallery/"
+
+
+@pytest.fixture
+def page(visit):
+    page = visit(PAGE).page
+    page.locator("trap-filter [role=status]").wait_for()
+    return page
+
+
+def shown(page) -> list[str]:
+    headings = page.locator("h3.trap:visible").all()
+    return [heading.get_attribute("id") for heading in headings]
+
+
+def symptoms(page) -> dict[str, list[str]]:
+    """What each trap's own paragraph says, read without the widget's help."""
+    said = {}
+    for heading in page.locator("h3.trap").all():
+        words = heading.locator("xpath=following-sibling::*[contains(@class, 'symptoms')][1]")
+        said[heading.get_attribute("id")] = words.text_content().split(" · ")
+    return said
+
+
+def test_every_symptom_shows_its_traps_and_no_other(page):
+    said = symptoms(page)
+    assert len(said) >= 20 and shown(page) == list(said)
+    buttons = page.locator("trap-filter button")
+    assert {b.inner_text() for b in buttons.all()} == {s for words in said.values() for s in words}
+    for button in buttons.all():
+        symptom = button.inner_text()
+        button.click()
+        fitting = [trap for trap, words in said.items() if symptom in words]
+        assert shown(page) == fitting
+        status = page.locator("trap-filter [role=status]").inner_text()
+        assert status.startswith(f"{len(fitting)} of {len(said)} traps: {symptom}")
+        assert [
+            b.inner_text() for b in buttons.all() if b.get_attribute("aria-pressed") == "true"
+        ] == [symptom]
+    button.click()
+    assert shown(page) == list(said)
+
+
+def test_what_stands_below_a_hidden_trap_is_hidden_too(page):
+    page.locator("trap-filter button").first.click()
+    hidden = page.locator("h3.trap:not(:visible)").first
+    for sibling in hidden.locator("xpath=following-sibling::*").all():
+        if sibling.evaluate("e => /^H[23]$/.test(e.tagName)"):
+            break
+        assert not sibling.is_visible()
+    groups = page.locator("h2:visible").all_inner_texts()
+    assert any(text.startswith("Who saw what") for text in groups)
+
+
+def test_the_keyboard_is_enough(page):
+    page.locator("trap-filter button").first.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    second = page.locator("trap-filter button").nth(1)
+    assert second.get_attribute("aria-pressed") == "true"
+    page.keyboard.press("Enter")
+    assert second.get_attribute("aria-pressed") == "false"
+
+
+def test_a_link_to_a_hidden_trap_shows_it(page):
+    page.locator("trap-filter button").first.click()
+    hidden = page.locator("h3.trap:not(:visible)").first.get_attribute("id")
+    page.evaluate("id => { location.hash = id; }", hidden)
+    page.locator(f"h3#{hidden}").wait_for(state="visible")
+
+
+def test_it_lives_through_instant_navigation(page):
+    page.goto(page.url.split("lessons/")[0])
+    page.locator(f"a[href*='{PAGE}']").first.evaluate("link => link.click()")
+    page.wait_for_url(f"**/{PAGE}")
+    page.locator("trap-filter button").first.click()
+    assert 0 < len(shown(page)) < page.locator("h3.trap").count()
+
+
+def test_without_javascript_every_trap_is_shown(browser, address):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address + PAGE)
+    assert page.locator("h3.trap:visible").count() == page.locator("h3.trap").count()
+    assert "all traps are shown" in page.locator("trap-filter").inner_text()
+    context.close()
+
+
+def test_every_trap_that_a_report_can_name_has_a_place(page):
+    catalogue = ast.parse((ROOT / "src/gradproof/traps.py").read_text())
+    names = [
+        call.args[0].value
+        for call in ast.walk(catalogue)
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Trap" and call.args
+    ]
+    assert len(names) > 40
+    assert [name for name in names if not page.locator(f"[id='{name}']").count()] == []
