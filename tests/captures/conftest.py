@@ -76,7 +76,17 @@ class Sandbox:
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Sandbox:
-    (tmp_path / "mkdocs.yml").write_text("site_name: sandbox\n")
+    return new_sandbox(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """For tests of a module that only look at what is in it."""
+    return new_sandbox(tmp_path_factory.mktemp("shared"))
+
+
+def new_sandbox(path: Path) -> Sandbox:
+    (path / "mkdocs.yml").write_text("site_name: sandbox\n")
     for directory in ("examples", "src", "docs"):
-        (tmp_path / directory).mkdir()
-    return Sandbox(Project(tmp_path.resolve()))
+        (path / directory).mkdir()
+    return Sandbox(Project(path.resolve()))

@@ -81,6 +81,18 @@ It says [2](capture:a/one#claim).
 
 @pytest.fixture
 def house(sandbox):
+    return furnish(sandbox)
+
+
+@pytest.fixture(scope="module")
+def built(shared_sandbox):
+    """A site that builds as it is: the house, its files before the build, and the site."""
+    house = furnish(shared_sandbox)
+    before = house.state()
+    return house, before, build(house)
+
+
+def furnish(sandbox):
     sandbox.write("mkdocs.yml", CONFIG)
     sandbox.write(
         "docs/index.md", "# Home\n\n[One](lessons/one.md), [runs](runs.md)\n\n::: gk.gelu\n"
@@ -125,9 +137,8 @@ def refusals(house) -> list[str]:
     return re.findall(r"(?:ERROR|WARNING) +-  (\S+?:.*)", done.stderr)
 
 
-def test_what_is_published(house) -> None:
-    before = house.state()
-    site = build(house)
+def test_what_is_published(built) -> None:
+    house, before, site = built
     script = read_script(house.project, "a/one")
     files = {
         "scripts/a/one.py": script.text,
@@ -149,8 +160,8 @@ def test_what_is_published(house) -> None:
     assert after == before  # a build writes nothing but the site
 
 
-def test_the_notebook_is_rendered_and_downloadable(house) -> None:
-    site = build(house)
+def test_the_notebook_is_rendered_and_downloadable(built) -> None:
+    _, _, site = built
     html = (site / "notebooks/one/index.html").read_text()
     assert "jp-OutputArea-output" in html and "twice: 2" in html
     assert "nbformat" not in html
@@ -158,16 +169,17 @@ def test_the_notebook_is_rendered_and_downloadable(house) -> None:
     assert '"nbformat": 4' in (site / "notebooks/one/one.ipynb").read_text()
 
 
-def test_the_end_of_a_lesson_offers_its_files(house) -> None:
-    html = (build(house) / "lessons/one/index.html").read_text()
+def test_the_end_of_a_lesson_offers_its_files(built) -> None:
+    _, _, site = built
+    html = (site / "lessons/one/index.html").read_text()
     for href in ("../../scripts/a/one.py", "../../standalone/a/one.py", "../../notebooks/one/"):
         assert f'href="{href}"' in html
     assert 'class="run-script" href="../../runnable/a/one/claim.py"' in html
     assert 'href="https://host/o/r/blob/main/examples/a/one.py"' in html
 
 
-def test_generated_pages_are_edited_where_they_come_from(house) -> None:
-    site = build(house)
+def test_generated_pages_are_edited_where_they_come_from(built) -> None:
+    _, _, site = built
     edited = {
         "runs/index.html": "src/captures/runs_page.py",
         "notebooks/one/index.html": "docs/lessons/one.md",
