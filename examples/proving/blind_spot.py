@@ -53,6 +53,7 @@ def strides_of_dy(loss):
     return seen[0]
 
 
-print(f"y.square().sum(): {strides_of_dy(lambda y: y.square().sum())}")
-print(f"y.t() times a matrix: {strides_of_dy(lambda y: (y.t() @ x.detach()).sum())}")
-print(f"y.sum(): {strides_of_dy(torch.Tensor.sum)}")
+weights = torch.arange(12.0, device=device, dtype=torch.float64)
+print(f"square: {strides_of_dy(lambda y: y.square().sum())}")
+print(f"t, flatten: {strides_of_dy(lambda y: y.t().flatten() @ weights)}")
+print(f"sum: {strides_of_dy(torch.Tensor.sum)}")
