@@ -23,18 +23,24 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def run(script: str, directory: str, seconds: int) -> None:
-    """In the child: the script as `python script` would run it, with its output in files."""
+def run(script: str, directory: str, seconds: int, before: str, after: str) -> None:
+    """In the child: the script as `python script` would run it, with its output in files.
+
+    `before` and `after` run around it, in a namespace of their own.
+    """
     os.chdir(directory)
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(f"{script}.{name}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC), number)
     signal.alarm(seconds)
     status = 0
+    around: dict = {}
     try:
+        exec(before, around)
         runpy.run_path(script, run_name="__main__")
     except BaseException:
         traceback.print_exc()
         status = 1
+    exec(after, around)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
@@ -50,7 +56,7 @@ def main() -> None:
         order = json.loads(line)
         child = os.fork()
         if child == 0:
-            run(order["script"], order["directory"], order["seconds"])
+            run(**order)
         _, status = os.waitpid(child, 0)
         out, err = (Path(f"{order['script']}.{name}") for name in ("stdout", "stderr"))
         answer = {"status": status, "stdout": out.read_text(), "stderr": err.read_text()}

@@ -11,12 +11,15 @@ import pytest
 from captures.normalise import claims
 from captures.transcript import Output
 
-Runner = Callable[[str, float], dict]
+Runner = Callable[..., dict]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def alone(tmp_path_factory) -> Iterator[Runner]:
-    """Runs a script's text in an empty directory where this project cannot be imported."""
+    """Runs a script's text in an empty directory where this project cannot be imported.
+
+    Code to run before and after it, in a namespace of its own, may be given.
+    """
     server = subprocess.Popen(
         [sys.executable, "-I", Path(__file__).with_name("alone.py")],
         cwd=tmp_path_factory.mktemp("elsewhere"),
@@ -26,11 +29,12 @@ def alone(tmp_path_factory) -> Iterator[Runner]:
     )
     assert server.stdin and server.stdout
 
-    def run(text: str, seconds: float) -> dict:
+    def run(text: str, seconds: float, before: str = "", after: str = "") -> dict:
         script = tmp_path_factory.mktemp("script") / "example.py"
         script.write_text(text, encoding="utf-8")
         empty = tmp_path_factory.mktemp("empty")
         order = {"script": str(script), "directory": str(empty), "seconds": int(seconds)}
+        order |= {"before": before, "after": after}
         print(json.dumps(order), file=server.stdin, flush=True)
         return json.loads(server.stdout.readline())
 

@@ -1,24 +1,20 @@
 """A claim is computed: take its kernels' stores away and what an example says must change."""
 
-import threading
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from captures.execute import Execution, execute
-from captures.machine import Machine
-from captures.normalise import claims
 from captures.project import Project
-from captures.script import Cell, Script, read_script, script_names
+from captures.script import read_script, script_names
+from captures.standalone import standalone
 from captures.transcript import Output, read_transcript
 
 PROJECT = Project.find(Path(__file__).parent)
-CPU = Machine("cpu", *["any"] * 6)
 
 # Runs before the example: every store and atomic of Triton's interpreter gets zeros.
 ZERO_STORES = """
+import sys
 import types
 
 import numpy
@@ -49,40 +45,44 @@ def may_launch(name: str) -> bool:
     return "triton" in text or "gradkernels" in text
 
 
-def without_stores(script: Script) -> tuple[Execution, bool]:
+COUNT_STORES = 'print("stores zeroed:", stores_zeroed, file=sys.stderr, flush=True)'
+
+
+def without_stores(alone, text: str, seconds: float) -> tuple[dict, bool]:
     """The run, and whether any kernel of it would have stored."""
-    before = Cell("zero-stores", 1, frozenset(), ZERO_STORES, 1)
-    after = Cell("count-stores", 1, frozenset(), "print(stores_zeroed)", 1)
-    cells = (before, *script.cells, after)
-    execution = execute(replace(script, cells=cells), CPU, threading.Event())
-    assert execution.outputs, f"the stores could not be taken away: {execution.failure}"
-    launched = execution.failure is not None or execution.outputs[-1].text != "0"
-    return execution, launched
+    done = alone(text, seconds, before=ZERO_STORES, after=COUNT_STORES)
+    _, found, count = done["stderr"].rpartition("stores zeroed: ")
+    assert found, f"the stores could not be taken away: {done['stderr'][-2000:]}"
+    return done, done["status"] != 0 or int(count) > 0
 
 
-def moved(before: Iterable[Output], after: Iterable[Output]) -> list[str]:
-    """The cells whose claims differ, or were never printed."""
-    said = {output.cell: claims(output) for output in after}
-    return [output.cell for output in before if said.get(output.cell) != claims(output)]
+def moved(done: dict, outputs: Iterable[Output], assert_claims) -> bool:
+    """Whether a claim differs, or was never printed."""
+    if done["status"] != 0:
+        return True
+    try:
+        assert_claims(done["stdout"], outputs)
+    except AssertionError:
+        return True
+    return False
 
 
 @pytest.mark.parametrize("name", [name for name in script_names(PROJECT) if may_launch(name)])
-def test_claims_change_when_kernels_store_zeros(name: str) -> None:
+def test_claims_change_when_kernels_store_zeros(name: str, alone, assert_claims) -> None:
     script = read_script(PROJECT, name)
     if script.needs_gpu:
         pytest.skip("runs only on a GPU")
     transcript = read_transcript(PROJECT, name, "cpu")
     assert transcript is not None, f"run `captures run {name} --machine cpu` first"
-    execution, launched = without_stores(script)
+    done, launched = without_stores(alone, standalone(PROJECT, script), script.time_limit)
     if not launched:
         return  # it shows what happens before a launch, such as a refused argument
-    assert moved(transcript.outputs, execution.outputs), (
+    assert moved(done, transcript.outputs, assert_claims), (
         f"{script.path}: no claim depends on what its kernels store"
     )
 
 
-LITERAL = """\
-# %% define
+KERNEL = """\
 import torch
 import triton
 import triton.language as tl
@@ -96,21 +96,17 @@ def double(x_ptr, BLOCK: tl.constexpr):
 
 x = torch.ones(4)
 double[(1,)](x, BLOCK=4)
-
-# %% typed
-text = "sum: 8.0"
-print(text)
-
-# %% computed
-print(f"sum: {x.sum()}")
 """
+TYPED = KERNEL + 'text = "sum: 8.0"\nprint(text)\n'
+COMPUTED = KERNEL + 'print(f"sum: {x.sum()}")\n'
 
 
-def test_a_typed_claim_is_told_from_a_computed_one(tmp_path: Path) -> None:
-    (tmp_path / "examples" / "a").mkdir(parents=True)
-    (tmp_path / "examples" / "a" / "one.py").write_text(LITERAL)
-    script = read_script(Project(tmp_path), "a/one")
-    honest = execute(script, CPU, threading.Event())
-    execution, launched = without_stores(script)
-    assert (honest.failure, execution.failure, launched) == (None, None, True)
-    assert moved(honest.outputs, execution.outputs) == ["computed"]
+@pytest.mark.parametrize(("text", "is_computed"), [(TYPED, False), (COMPUTED, True)])
+def test_a_typed_claim_is_told_from_a_computed_one(
+    text: str, is_computed: bool, alone, assert_claims
+) -> None:
+    claim = [Output("claim", False, "sum: 8.0")]
+    assert not moved(alone(text, 60), claim, assert_claims)
+    done, launched = without_stores(alone, text, 60)
+    assert launched
+    assert moved(done, claim, assert_claims) is is_computed
