@@ -68,6 +68,7 @@ class CapturesPlugin(BasePlugin):
         self._add_generated(files, config, "llms-full.txt", lambda: expand(self.project))
         for page in lesson_paths(self.project):
             self._add_notebook(files, config, page)
+        _drop_unfinished(config)
         return files
 
     def on_pre_page(self, page: Any, *, config: MkDocsConfig, files: Files) -> Any:
@@ -227,6 +228,14 @@ def _add(files: Files, config: MkDocsConfig, uri: str, content: str) -> None:
 def _add_copy(files: Files, config: MkDocsConfig, uri: str, path: Path) -> None:
     inclusion = InclusionLevel.NOT_IN_NAV
     files.append(File.generated(config, uri, abs_src_path=str(path), inclusion=inclusion))
+
+
+def _drop_unfinished(config: MkDocsConfig) -> None:
+    """mkdocs-jupyter trusts what it kept, even where a build was killed while it was written."""
+    jupyter: Any = config.plugins.get("mkdocs-jupyter")
+    for path in Path(jupyter.config["cache_dir"]).glob("*.json") if jupyter else ():
+        if not path.read_bytes().endswith(b"}"):
+            path.unlink()
 
 
 def _repository(config: MkDocsConfig) -> str:

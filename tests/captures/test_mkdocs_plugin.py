@@ -169,6 +169,16 @@ def test_the_notebook_is_rendered_and_downloadable(built) -> None:
     assert '"nbformat": 4' in (site / "notebooks/one/one.ipynb").read_text()
 
 
+def test_a_build_killed_while_it_kept_a_notebook_page_spoils_none(built) -> None:
+    house, _, site = built
+    (kept,) = (house.project.root / ".cache/mkdocs-jupyter").glob("*.json")
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[: len(whole) // 2])
+    build(house)
+    assert kept.read_bytes() == whole
+    assert "twice: 2" in (site / "notebooks/one/index.html").read_text()
+
+
 def test_the_end_of_a_lesson_offers_its_files(built) -> None:
     _, _, site = built
     html = (site / "lessons/one/index.html").read_text()
