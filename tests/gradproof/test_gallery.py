@@ -23,8 +23,8 @@ def test_the_trap_is_named_and_the_mended_twin_passes(path):
     if name in NEEDS_GPU and not torch.cuda.is_available():
         assert run["report"].ok
     else:
-        assert run["report"].traps[:1] == (name,), run["report"]
-    assert run["mended"].ok, run["mended"]
+        assert run["report"].traps[:1] == (name,), str(run["report"])
+    assert run["mended"].ok, str(run["mended"])
 
 
 def test_the_gallery_is_large_and_its_names_are_known():
