@@ -67,10 +67,13 @@ def _arrange(t, layout):
         return t.movedim(0, -1).contiguous().movedim(-1, 0)
     if layout == "sliced":
         return torch.stack([t, torch.full_like(t, math.nan)], dim=-1)[..., 0]
+    if layout == "unaligned":
+        return torch.cat([t.new_full((1,), math.nan), t.reshape(-1)])[1:].view(t.shape)
     if layout == "padded":  # rows as part of longer ones, and no row aligned
         return torch.nn.functional.pad(t, (1, 6), value=math.nan)[..., 1:-6]
     if layout == "expanded":
         return t[:1].expand(t.shape)
+    assert layout == "contiguous"
     return t.contiguous()
 
 
