@@ -39,7 +39,9 @@ def checks(target, reduction):
     + [(shape, "contiguous") for shape in ((1, 1), (5, 33), (3, 1025), (20, 3))],
     ids=str,
 )
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str
+)
 def test_agrees_with_fp64(device, agree, arrange, dtype, layout, shape, reduction):
     x = arrange(3 * torch.randn(shape).to(device, dtype), layout)
     target = torch.randint(shape[1], shape[:1], device=device)
