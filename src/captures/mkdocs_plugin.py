@@ -95,6 +95,7 @@ class CapturesPlugin(BasePlugin):
 
     def on_page_content(self, html: str, *, page: Any, config: MkDocsConfig, files: Files) -> str:
         if page.file.src_uri.startswith("notebooks/"):
+            page.meta["search"] = {"exclude": True}  # its lesson is found instead
             page.toc = get_toc([])  # mkdocs-jupyter lists headings under ids that they do not have
             return with_mathml(html)
         return html

@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import socket
@@ -28,6 +29,7 @@ validation:
     not_found: warn
     anchors: warn
 plugins:
+  - search
   - captures
   - mkdocs-jupyter:
       execute: false
@@ -167,6 +169,14 @@ def test_the_notebook_is_rendered_and_downloadable(built) -> None:
     assert "nbformat" not in html
     assert re.search(r'<img alt="Plot"[^>]* src="data:image/svg\+xml', html)
     assert '"nbformat": 4' in (site / "notebooks/one/one.ipynb").read_text()
+
+
+def test_a_search_finds_the_lesson_and_not_its_notebook(built) -> None:
+    _, _, site = built
+    found = json.loads((site / "search/search_index.json").read_text())["docs"]
+    pages = {entry["location"].partition("#")[0] for entry in found}
+    assert "lessons/one/" in pages
+    assert not any(page.startswith("notebooks/") for page in pages)
 
 
 def test_a_build_killed_while_it_kept_a_notebook_page_spoils_none(built) -> None:
