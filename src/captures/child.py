@@ -1,8 +1,8 @@
 """Inside the process of one example: run its cells one by one in one namespace.
 
-``python -m captures.child job.json``. Only the standard library is imported here, and whatever
-the example itself imports. What the parent learns comes through file descriptors that the job
-names: events as JSON lines (each answered by one byte), and the stacks of a crash or a hang.
+Only the standard library is imported here, and whatever the example itself imports. What is
+learnt of it comes through file descriptors that the job names: events as JSON lines (each
+answered by one byte), and the stacks of a crash or a hang.
 """
 
 import __future__
@@ -24,9 +24,8 @@ from typing import Any
 _FUTURES = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
 
 
-def main(job_path: str) -> int:
-    job = json.loads(Path(job_path).read_text(encoding="utf-8"))
-    _die_with_parent()
+def main(job: dict[str, Any]) -> int:
+    die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _unbuffer_c_stdout()
     faulthandler.enable(job["stacks"], all_threads=False)
@@ -119,9 +118,11 @@ def _message(error: BaseException) -> str:
 def _tell(job: dict[str, Any], **event: Any) -> None:
     try:
         os.write(job["events"], json.dumps(event).encode() + b"\n")
-        # The parent answers when it has read everything printed so far.
-        os.read(job["answers"], 1)
+        # The answer comes when everything printed so far has been read.
+        answer = os.read(job["answers"], 1)
     except OSError:
+        answer = b""
+    if not answer:
         sys.exit("captures: the example closed file descriptors that it had not opened")
 
 
@@ -147,11 +148,8 @@ def _unbuffer_c_stdout() -> None:
         libc.setvbuf(stream, None, no_buffer, 0)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Be killed when the process that forked this one ends."""
     if sys.platform == "linux":
         set_death_signal = 1
         ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

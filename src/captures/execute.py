@@ -6,8 +6,6 @@ import os
 import re
 import selectors
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -15,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from captures.figures import STYLE, themed
-from captures.machine import Machine, environment
+from captures.figures import themed
+from captures.forked import LOST, ForkServer
+from captures.machine import Machine
 from captures.normalise import normalise
 from captures.script import Cell, Script
 from captures.transcript import Output
@@ -53,10 +52,21 @@ class Execution:
     failure: Failure | None
 
 
-def execute(script: Script, machine: Machine, interrupt: threading.Event) -> Execution:
-    """Run ``script`` on ``machine``; set ``interrupt`` from another thread to kill it."""
+def execute(
+    script: Script,
+    machine: Machine,
+    interrupt: threading.Event,
+    server: ForkServer | None = None,
+) -> Execution:
+    """Run ``script`` on ``machine``; set ``interrupt`` from another thread to kill it.
+
+    Without a ``server`` that others share it gets its own.
+    """
+    if server is None:
+        with ForkServer(script.project, machine.kind) as server:
+            return execute(script, machine, interrupt, server)
     with tempfile.TemporaryDirectory(prefix="captures-", ignore_cleanup_errors=True) as scratch:
-        return _Run(script, machine, interrupt, Path(scratch)).finish()
+        return _Run(script, machine, interrupt, server, Path(scratch)).finish()
 
 
 class _Stop(Exception):  # noqa: N818 - it ends a run, for the reason given
@@ -68,6 +78,7 @@ class _Run:
     script: Script
     machine: Machine
     interrupt: threading.Event
+    server: ForkServer
     scratch: Path
 
     started: float = field(default_factory=time.monotonic)
@@ -92,7 +103,7 @@ class _Run:
             self._ask_for_stack()
             self._fail(str(reason))
         finally:
-            self._kill()
+            self.child.kill()
             for pipe in (*self.pipes, self.answers):
                 os.close(pipe)
         duration = time.monotonic() - self.started
@@ -101,18 +112,7 @@ class _Run:
     def _start(self) -> None:
         readers, writers = zip(*(os.pipe() for _ in range(4)), strict=True)
         answer_reader, self.answers = os.pipe()
-        out, err, events, stacks = writers
-        job = self._job(events=events, stacks=stacks, answers=answer_reader)
-        self.child = subprocess.Popen(
-            [sys.executable, "-m", "captures.child", str(job)],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            cwd=self.scratch / "cwd",
-            env=environment(self.script.project, self.machine.kind) | self._style(),
-            pass_fds=(events, stacks, answer_reader),
-            start_new_session=True,
-        )
+        self.child = self.server.fork(self._job(), *writers, answer_reader)
         for pipe in (*writers, answer_reader):
             os.close(pipe)
         for pipe in readers:
@@ -121,11 +121,12 @@ class _Run:
         sinks = (self._print, self.errors.extend, self.events.extend, self.stacks.extend)
         self.sinks = dict(zip(readers, sinks, strict=True))
 
-    def _job(self, **descriptors: int) -> Path:
+    def _job(self) -> Path:
         figures = self.scratch / "figures"
         figures.mkdir()
         # A directory of its own, so that whatever an example writes stays out of the project.
-        (self.scratch / "cwd").mkdir()
+        cwd = self.scratch / "cwd"
+        cwd.mkdir()
         cells = [
             {"name": cell.name, "first_line": cell.first_line, "source": cell.source}
             for cell in self.script.cells
@@ -136,15 +137,10 @@ class _Run:
             "text": self.script.text,
             "cells": cells,
             "figures": str(figures),
-            **descriptors,
+            "cwd": str(cwd),
         }
         job.write_text(json.dumps(content), encoding="utf-8")
         return job
-
-    def _style(self) -> dict[str, str]:
-        path = self.scratch / "matplotlibrc"
-        path.write_text(STYLE, encoding="utf-8")
-        return {"MPLBACKEND": "Agg", "MATPLOTLIBRC": str(path)}
 
     def _watch(self) -> None:
         with selectors.DefaultSelector() as selector:
@@ -236,7 +232,7 @@ class _Run:
     def _ask_for_stack(self) -> None:
         """Learn where a running example stands, before it is killed."""
         if self.child.poll() is None:
-            os.kill(self.child.pid, signal.SIGUSR1)
+            self.child.signal(signal.SIGUSR1)
             time.sleep(0.2)
         with contextlib.suppress(BlockingIOError):
             self.stacks += os.read(self.pipes[3], 65536)
@@ -245,6 +241,9 @@ class _Run:
         if self.failure:
             return
         status = self.child.returncode
+        assert status is not None
+        if status == LOST:
+            raise _Stop("was lost: the process that it was forked from ended; run it again")
         if status < 0:
             name = _SIGNALS.get(-status, "unknown")
             raise _Stop(f"was killed by signal {-status} ({name})")
@@ -281,12 +280,6 @@ class _Run:
         text = (self.stacks + self.errors).decode(errors="replace")
         found = re.search(rf'File "{path}", line (\d+)|{path}:(\d+):', text)
         return int(found[1] or found[2]) if found else None
-
-    def _kill(self) -> None:
-        """Leave nothing of the example behind, whatever processes it started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.child.pid, signal.SIGKILL)
-        self.child.wait()
 
 
 def legible(printed: bytes) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from captures.execute import Failure, execute
 from captures.fault import Fault, Faults
 from captures.fingerprint import fingerprint
+from captures.forked import ForkServer
 from captures.machine import Machine
 from captures.normalise import claims
 from captures.project import Project
@@ -109,10 +110,11 @@ def run(
     everything, writes nothing, and fails where a claim differs. Up to ``jobs`` examples run at
     once; those with a measured cell follow one by one.
     """
-    task = _Task(project, machine, force, check, watcher or Watcher())
+    server = ForkServer(project, machine.kind)
+    task = _Task(project, machine, force, check, watcher or Watcher(), server)
     alone = [name for name in names if _needs_machine_alone(project, name)]
     together = [name for name in names if name not in alone]
-    with _interruptible(task):
+    with _interruptible(task), server:
         with ThreadPoolExecutor(jobs) as pool:
             outcomes = dict(zip(together, pool.map(task.run, together), strict=True))
         outcomes |= {name: task.run(name) for name in alone}
@@ -135,6 +137,7 @@ class _Task:
     force: bool
     check: bool
     watcher: Watcher
+    server: ForkServer
     stopped: bool = False
     running: dict[str, threading.Event] = field(default_factory=dict)
 
@@ -179,7 +182,7 @@ class _Task:
         self.watcher.started(script.name)
         event = self.running[script.name] = threading.Event()
         try:
-            execution = execute(script, self.machine, event)
+            execution = execute(script, self.machine, event, self.server)
         finally:
             del self.running[script.name]
         if execution.failure:
