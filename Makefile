@@ -13,7 +13,7 @@ help: ## list the targets
 
 .PHONY: site
 site: .venv/everything ## run every example on this machine, then build the site strictly into site/
-	$(BIN)/captures run
+	$(BIN)/captures run -j 2
 	$(BIN)/mkdocs build --strict
 
 .PHONY: test
@@ -38,7 +38,7 @@ format: .venv/everything ## put the code into its one format and mend what the l
 
 .PHONY: capture
 capture: .venv/everything ## on a GPU: run every example and refresh the committed GPU transcripts
-	$(BIN)/captures run --machine gpu
+	$(BIN)/captures run --machine gpu -j 8
 
 .PHONY: test-gpu
 test-gpu: .venv/everything ## on a GPU: the tests whose figures only a GPU can prove
