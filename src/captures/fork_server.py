@@ -17,8 +17,7 @@ from typing import Any
 
 from captures.child import die_with_parent, main
 
-# Slow to import; whatever else they need comes with them. None of them starts CUDA, which would
-# not survive a fork.
+# Slow to import; whatever else they need comes with them.
 _SLOW = {
     "torch": "torch._dynamo",
     "triton": "triton.language",
@@ -51,6 +50,8 @@ def serve(control: socket.socket) -> dict[str, Any] | None:
 
 def _import_ahead(text: str) -> None:
     """Import what the script will, here and for good. It learns itself of what is missing."""
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        return  # on a GPU an import may start CUDA, which does not survive a fork
     for name in set(_IMPORTS.findall(text)) - sys.modules.keys():
         with contextlib.suppress(Exception):
             importlib.import_module(_SLOW[name])
