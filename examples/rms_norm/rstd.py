@@ -41,9 +41,9 @@ def dx_with(rstd):
     return rstd * (w64 * dy - x_hat * (w64 * dy * x_hat).mean(dim=1, keepdim=True))
 
 
-exact = torch.rsqrt(x64.detach().square().mean(dim=1, keepdim=True) + 1e-6)
+(kept,) = (t.view(rows, 1) for t in saved_tensors(rms_norm) if t.numel() == rows)
 for dtype in (torch.float32, torch.bfloat16):
-    error = (dx_with(exact.to(dtype).double()) - x64.grad).norm() / x64.grad.norm()
+    error = (dx_with(kept.to(dtype).double()) - x64.grad).norm() / x64.grad.norm()
     print(f"rstd kept in {dtype}: relative error of dx above 1e-4: {error.item() > 1e-4}")
 
 # %% column-grid

@@ -29,6 +29,9 @@ class Oracle(Protocol):
     def truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth: ...
 
 
+STEP = 2.0**-10  # relative; where the formula jumps, a smaller one would count the jump for more
+
+
 def working_dtype(inputs: Sequence[Any]) -> torch.dtype:
     """The narrowest floating dtype among the inputs: what honest results may be rounded to."""
     return max((x.dtype for x in inputs if is_float(x)), key=lambda dtype: torch.finfo(dtype).eps)
@@ -67,12 +70,30 @@ class Reference:
         scales += [largest(g) for g in self._with_signs_drawn(inputs, wrt, dy)]
         dtypes = [dtype] * len(outputs) + [_coarser(inputs[i].dtype, dtype) for i in wrt]
         length = longest(inputs, outputs)
+        conditions = self._conditions(exact, inputs, wrt, dy)
         expected = []
-        for t, w, n, d, s in zip(exact, wide, narrow, dtypes, scales, strict=True):
+        for t, w, n, d, s, k in zip(exact, wide, narrow, dtypes, scales, conditions, strict=True):
             # Where the formula overflows in this dtype nobody can be asked for a number.
             possible = torch.where(torch.isfinite(w) & torch.isfinite(n), t, torch.nan)
-            expected.append(allowed(possible, d, length, s, largest(w - t), largest(n - t)))
+            expected.append(allowed(possible, d, length, s, largest(w - t), largest(n - t), k))
         return Truth(tuple(expected[: len(outputs)]), tuple(expected[len(outputs) :]))
+
+    def _conditions(
+        self,
+        exact: Sequence[Tensor],
+        inputs: Sequence[Any],
+        wrt: Sequence[int],
+        dy: Sequence[Tensor],
+    ) -> list[float]:
+        """How fast each result changes with relative changes of the inputs, at its largest."""
+        moved = [
+            x.double() * (1 + STEP * draw(x.shape, torch.float64, x.device, 40 + i).sign())
+            if is_float(x)
+            else x
+            for i, x in enumerate(inputs)
+        ]
+        outputs, gradients = self.exact(moved, wrt, dy)
+        return [largest(a - b) / STEP for a, b in zip((*outputs, *gradients), exact, strict=True)]
 
     def _with_signs_drawn(
         self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]

@@ -157,6 +157,8 @@ def _undefined(result: ProbeResult) -> Obstacle | None:
         return LOST
     if found & UNDEFINED:
         return Obstacle("results depend on memory nobody wrote")
+    if any(f.trap == "not-deterministic" and f.gross for f in result.findings):
+        return Obstacle("the same call gives different results", ("values",))
     if "accumulates-across-calls" in found:
         return Obstacle("results depend on earlier calls")
     return None

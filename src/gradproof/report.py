@@ -20,6 +20,7 @@ class Finding:
     evidence: what was measured, with numbers and places.
     beside: what holds next to it, which narrows the cause.
     about: the gradient or output concerned, for instance `dx`; empty if it is the op as a whole.
+    gross: so large that no other number of the op means anything.
     """
 
     trap: str
@@ -27,6 +28,7 @@ class Finding:
     beside: str = ""
     about: str = ""
     probe: str = ""
+    gross: bool = False
 
     def __str__(self) -> str:
         trap = TRAPS[self.trap]

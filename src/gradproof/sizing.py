@@ -135,10 +135,10 @@ def fresh(subject: Subject, odd: bool = False) -> Iterator[tuple[str, Subject]]:
                 return
 
 
-def enlarged(subject: Subject, least: int = 3) -> Subject:
-    """Sizes of one and two made a little larger where the reference allows it."""
+def enlarged(subject: Subject) -> Subject:
+    """Dimensions of one made two where the reference allows it."""
     for axis in axes(subject):
-        if axis.size < least and accepts(subject, {axis: least + 1}):
-            variant = resized(subject, {axis: least + 1})
+        if axis.size == 1 and accepts(subject, {axis: 2}):
+            variant = resized(subject, {axis: 2})
             subject = variant if variant is not None else subject
     return subject

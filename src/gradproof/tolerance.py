@@ -7,6 +7,7 @@ epsilon) with sums in compute dtype c (fp32 for halves, d otherwise) of length a
   + 2·ε_d·M                   half only: one intermediate rounded to d, M the largest |r|
   + 4·ε_c·√L·S                a sum of L terms, each addition rounded (random walk)
   + 8·e_c                     what the same formula in torch loses in dtype c, measured
+  + 8·ε_c·K                   what rounding the inputs once to c would change, K measured in fp64
   + 4·min(e_d, 16·ε_d·M)      half only: what it loses in d itself, measured; capped, because
                               torch's own half-precision formulas can be arbitrarily far off
 
@@ -72,13 +73,20 @@ class Mismatch:
 
 
 def allowed(
-    truth: Tensor, dtype: torch.dtype, length: int, scale: float, loss: float, half_loss: float
+    truth: Tensor,
+    dtype: torch.dtype,
+    length: int,
+    scale: float,
+    loss: float,
+    half_loss: float,
+    condition: float = 0.0,
 ) -> Expected:
-    """The module's formula. `loss` is e_c, `half_loss` e_d, `scale` S, `length` L."""
+    """The module's formula; `loss`, `half_loss` are e_c, e_d; the others S, L and K."""
     eps = torch.finfo(dtype).eps
     compute_eps = torch.finfo(torch.float32).eps if dtype in HALF else eps
     biggest = largest(truth)
-    floor = 4 * compute_eps * math.sqrt(max(length, 1)) * max(scale, biggest) + 8 * loss
+    floor = 4 * compute_eps * math.sqrt(max(length, 1)) * max(scale, biggest)
+    floor += 8 * loss + 8 * compute_eps * condition
     if dtype in HALF:
         floor += 2 * eps * biggest + 4 * min(half_loss, 16 * eps * biggest)
         floor += 4 * torch.finfo(dtype).smallest_normal * eps

@@ -189,6 +189,14 @@ TRAPS = _catalogue(
         "first-call-differs",
         "the first call on a new shape gives another result",
         "no autotune around a kernel that accumulates: its trial runs add too (reset_to_zero=)",
+        brings=(
+            "microbatches-disagree",
+            "half-precision-accumulator",
+            "constant-factor",
+            "ragged-edge",
+            "size-limit",
+            "wrong-with-mixed-dtypes",
+        ),
     ),
     Trap(
         "not-deterministic",

@@ -54,11 +54,12 @@ TORCH = {
     "softmax": (softmax, tensors((6, 40))),
     "log_softmax": (log_softmax, tensors((6, 40))),
     "rms_norm": (rms_norm, (*tensors((6, 40), 40), 1e-6)),
+    "layer_norm": (layer_norm, (*tensors((6, 40), 40, 40), 1e-5)),
     "linear": (F.linear, tensors((6, 40), (24, 40), 24)),
     "matmul": (torch.matmul, tensors((6, 40), (40, 24))),
     "cross_entropy": (F.cross_entropy, (*tensors((6, 40)), targets(6, 40))),
     "mse_loss": (F.mse_loss, tensors((6, 40), (6, 40))),
-    "attention": (attention, (*tensors((2, 2, 5, 8), (2, 2, 7, 8), (2, 2, 7, 8)), True)),
+    "attention": (attention, (*tensors((1, 2, 5, 8), (1, 2, 7, 8), (1, 2, 7, 8)), True)),
     "glu": (F.glu, tensors((6, 40))),
     "cumsum": (cumulative_sum, tensors((6, 40))),
 }
@@ -69,12 +70,6 @@ def test_torch_passes(name):
     op, inputs = TORCH[name]
     report = prove(op, inputs, reference=op)
     assert report.ok, str(report)
-
-
-def test_layer_norm_passes_but_for_its_half_precision_statistics_on_a_cpu():
-    # torch keeps mean and rstd of bf16 rows in bf16 there, and far from 0 they spoil the gradient.
-    report = prove(layer_norm, (*tensors((6, 40), 40, 40), 1e-5), reference=layer_norm)
-    assert report.traps == (() if DEVICE == "cuda" else ("half-precision-statistics",)), str(report)
 
 
 def test_without_a_reference_finite_differences_judge():

@@ -18,8 +18,9 @@ from gradproof.sizing import Axis, accepts, axes, resized
 from gradproof.subject import Subject, output_name
 from gradproof.tensors import HALF, is_float, largest, number, short
 
-LENGTHS = (16, 256, 4096, 32768)
-RUN_PATIENCE = 1.5  # seconds a single run may be predicted to take
+# Length of the sum, and the seconds that a run may be predicted to take if it is to be tried.
+LENGTHS = {16: 10.0, 256: 10.0, 4096: 3.0, 32768: 0.75}
+PRECISION_PATIENCE = 4.0  # seconds for all lengths of all axes
 COARSE = 2.0  # in half-precision epsilons of the largest entry: no honest op loses as much
 GROWN = 2.0  # the same for a sum of terms of one sign, if it grew to that with the length
 GROWTH = 3.0
@@ -108,10 +109,13 @@ def _accumulators(subject: Subject) -> Iterator[Remark]:
     positive = subject.at([x.abs() if is_float(x) else x for x in subject.inputs])
     positive = replace(positive, draw_dy=_positive)
     dtype = short(working_dtype(subject.inputs))
+    began = time.process_time()
     for axis in axes(subject):
+        if time.process_time() - began > PRECISION_PATIENCE:
+            return
         for name, steps in _ladders(positive, axis).items():
             first, last = steps[0][1], max((loss for _, loss in steps), key=lambda s: s.error)
-            if last.error > max(GROWN + 8 * last.wide + 2 * last.own, GROWTH * first.error):
+            if last.error > max(GROWN + 8 * last.wide + 4 * last.own, GROWTH * first.error):
                 said = ", ".join(f"{number(loss.error)} at {length}" for length, loss in steps)
                 yield Finding(
                     "half-precision-accumulator",
@@ -127,8 +131,8 @@ def _ladders(subject: Subject, axis: Axis) -> dict[str, list[tuple[int, Loss]]]:
     """For each output and gradient, (length, loss) as far as time allows."""
     ladders: dict[str, list[tuple[int, Loss]]] = {}
     rate = 0.0
-    for length in LENGTHS:
-        if rate * length > RUN_PATIENCE or not accepts(subject, {axis: length}):
+    for length, patience in LENGTHS.items():
+        if rate * length > patience or not accepts(subject, {axis: length}):
             continue
         variant = resized(subject, {axis: length})
         if variant is None:
@@ -149,45 +153,55 @@ def _positive(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 
 def _statistics(subject: Subject, before: list[Loss]) -> Iterator[Remark]:
-    """Add a constant to one input: narrow statistics, or subtracted squares, lose the spread."""
+    """Add a constant to an input where the answer does not change: neither may the op's."""
     half = subject.half
     plain = {loss.name: loss for loss in before}
+    limit = COARSE if half else 5e-3 / torch.finfo(torch.float32).eps
     for i in subject.wrt:
         x = subject.inputs[i]
         if x.numel() < 2:
             continue
-        spread = float(x.double().std())
-        offset = (60 if half else 1000) * (spread or 1.0)
-        moved = (x.double() + offset).to(x.dtype)
-        variant = subject.at([*subject.inputs[:i], moved, *subject.inputs[i + 1 :]])
+        offset = (60 if half else 1000) * (float(x.double().std()) or 1.0)
+        moved = _with_input(subject, i, (x.double() + offset).to(x.dtype))
         try:
-            after = _losses(variant)
+            after = _losses(moved)
+            steady = _unchanged(moved, _with_input(moved, i, moved.inputs[i].double() - offset))
         except (OpError, NoGraphError):
             continue
         for loss in after:
-            if loss.error == float("inf"):
-                continue  # an overflow, which is the values probe's to say
-            limit = COARSE if half else 5e-3 / torch.finfo(torch.float32).eps
-            # In units of the gradient without the offset: one that the offset made tiny (as a
-            # saturated softmax does) is all rounding. What torch loses in this dtype is no excuse:
-            # on a CPU its own statistics are half.
-            if loss.name not in plain:
-                continue
-            error = loss.error * loss.unit / max(loss.unit, plain[loss.name].unit)
-            if error <= max(limit + 8 * loss.wide, GROWTH * plain[loss.name].error):
-                continue
-            name = subject.names[i]
-            trap = "half-precision-statistics" if half else "cancellation"
-            eps = torch.finfo(x.dtype).eps
-            relative = error * eps
-            said = f"with {name} + {number(offset)} in {short(x.dtype)}, {loss.name} is off by "
-            yield Finding(
-                trap,
-                said + f"{number(relative)} of its largest entry",
-                f"the same formula in float32 is off by {number(loss.wide * eps)}",
-                loss.name,
-            )
-            return
+            if loss.name not in steady or loss.error == float("inf"):
+                continue  # an overflow is the values probe's to say
+            allowed = limit + 8 * loss.wide + 8 * loss.own
+            if loss.error > max(allowed, GROWTH * plain[loss.name].error):
+                eps = torch.finfo(x.dtype).eps
+                yield Finding(
+                    "half-precision-statistics" if half else "cancellation",
+                    f"with {subject.names[i]} + {number(offset)} in {short(x.dtype)}, {loss.name} "
+                    f"is off by {number(loss.error * eps)} of its largest entry; the truth is the "
+                    "same with and without",
+                    f"the same formula in torch is off by {number(loss.own * eps)}",
+                    loss.name,
+                )
+                return
+
+
+def _with_input(subject: Subject, i: int, value: Tensor) -> Subject:
+    return subject.at([*subject.inputs[:i], value, *subject.inputs[i + 1 :]])
+
+
+def _unchanged(a: Subject, b: Subject) -> set[str]:
+    """The outputs and gradients whose truth is the same for both."""
+    assert isinstance(a.oracle, Reference)
+    names = [output_name(i, len(a.base.outputs)) for i in range(len(a.base.outputs))]
+    one = a.oracle.exact(a.inputs, a.wrt, a.dy)
+    two = a.oracle.exact(b.inputs, b.wrt, a.dy)
+    return {
+        name
+        for name, s, t in zip(
+            (*names, *a.gradient_names), (*one[0], *one[1]), (*two[0], *two[1]), strict=True
+        )
+        if largest(s - t) <= 0.05 * largest(t)
+    }
 
 
 def _small_entries(subject: Subject) -> Iterator[Remark]:
