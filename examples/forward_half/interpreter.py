@@ -1,4 +1,4 @@
-"""The interpreter runs a kernel with NumPy on any CPU. Four places where it is not the GPU."""
+"""The interpreter runs a kernel with NumPy on any CPU. Three places where it is not the GPU."""
 
 # %% setup
 import torch
