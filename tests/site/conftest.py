@@ -93,6 +93,8 @@ class Visit:
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.note_request(request.url, address))
         self.page.goto(address + path, wait_until="networkidle")
+        # On a slow machine the page's scripts are still at work when its network has gone quiet.
+        self.page.evaluate("new Promise((done) => requestIdleCallback(done, { timeout: 10_000 }))")
 
     def note_request(self, url: str, address: str) -> None:
         if not url.startswith((address, "data:", "blob:")):
