@@ -14,11 +14,10 @@ def rearranged(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
     """Layouts of `tensor` that keep its values, each with a name that says where it comes from."""
     if tensor.ndim >= 2:
         yield "transposed, as .t() leaves it", _stored_by(tensor, _swap_last(tensor.ndim))
+    if tensor.ndim >= 4:
+        heads_apart = [0, 2, 1, *range(3, tensor.ndim)]
+        yield "with dimensions 1 and 2 swapped, as heads are", _stored_by(tensor, heads_apart)
     if tensor.ndim >= 3:
-        yield (
-            "with dimensions 1 and 2 swapped, as heads are",
-            _stored_by(tensor, _swap_heads(tensor.ndim)),
-        )
         yield "stored last dimension first", _stored_by(tensor, list(range(tensor.ndim))[::-1])
     if tensor.ndim >= 1:
         yield "sliced [..., ::2]", _every_second(tensor)
@@ -48,12 +47,6 @@ def expanded(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
 def _swap_last(ndim: int) -> list[int]:
     order = list(range(ndim))
     order[-1], order[-2] = order[-2], order[-1]
-    return order
-
-
-def _swap_heads(ndim: int) -> list[int]:
-    order = list(range(ndim))
-    order[1], order[2] = order[2], order[1]
     return order
 
 

@@ -8,6 +8,7 @@ Without a reference, equal sizes are taken to be tied.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +93,15 @@ def resized(subject: Subject, sizes: Mapping[Axis, int]) -> Subject | None:
                 fresh = torch.where(fresh >= 0, fresh % bound, fresh)
         inputs.append(fresh)
     return subject.at(inputs)
+
+
+def elements_of(subject: Subject, sizes: Mapping[Axis, int]) -> int:
+    """Elements of all inputs together at these sizes."""
+    shapes = {i: list(x.shape) for i, x in enumerate(subject.inputs) if isinstance(x, Tensor)}
+    for axis, size in sizes.items():
+        for i, dim in axis.places:
+            shapes[i][dim] = size
+    return sum(math.prod(shape) for shape in shapes.values())
 
 
 def _refilled(x: Tensor, shape: Sequence[int], seed: int) -> Tensor:

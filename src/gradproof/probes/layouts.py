@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,47 +23,92 @@ from gradproof.tolerance import Expected, compare
 CONDITIONING = 0.1
 
 
+@dataclass(frozen=True)
+class Slot:
+    """An input by its position, or a dy by its number, and the tensor that stands there."""
+
+    name: str
+    tensor: Tensor
+    position: int | None = None
+    which: int | None = None
+
+    @property
+    def variants(self) -> list[tuple[str, Tensor]]:
+        return [*rearranged(self.tensor), *expanded(self.tensor)]
+
+
+Laid = Sequence[tuple[Slot, Tensor]]
+
+
 def layouts(subject: Subject) -> Iterator[Remark]:
     subject = enlarged(subject)  # a dimension of one has no layout worth the name
-    tried = 0
-    for position, x in enumerate(subject.inputs):
-        if is_float(x):
-            name = subject.names[position]
-            tried += yield from _one(subject, name, x, position, None)
-    for k, d in enumerate(subject.dy):
-        name = "dy" if len(subject.dy) == 1 else f"dy{k}"
-        tried += yield from _one(subject, name, d, None, k)
+    inputs = [
+        Slot(subject.names[i], x, position=i) for i, x in enumerate(subject.inputs) if is_float(x)
+    ]
+    dys = [
+        Slot("dy" if len(subject.dy) == 1 else f"dy{k}", d, which=k)
+        for k, d in enumerate(subject.dy)
+    ]
+    for slots in (inputs, dys):
+        if len(slots) > 1 and all(_agrees(subject, laid) for laid in _all_at_once(slots)):
+            continue
+        for slot in slots:
+            yield from _one(subject, slot)
+    tried = sum(len(slot.variants) for slot in (*inputs, *dys))
     yield Tried(f"{count(tried, 'layout')} of inputs and dy")
 
 
-def _one(
-    subject: Subject, name: str, tensor: Tensor, position: int | None, which: int | None
-) -> Generator[Remark, None, int]:
-    """Every layout of one tensor, gathered into one finding; returns how many there are."""
+def _all_at_once(slots: Sequence[Slot]) -> Iterator[Laid]:
+    """Each slot goes through its layouts, in each run every slot in another: few runs if all hold.
+
+    Strides of one that are taken for another's show all the more. Layouts with stride 0 keep apart:
+    they change the values.
+    """
+    for kind in (rearranged, expanded):
+        variants = [list(kind(slot.tensor)) for slot in slots]
+        for turn in range(max(map(len, variants))):
+            yield [
+                (slot, mine[(turn + shift) % len(mine)][1])
+                for shift, (slot, mine) in enumerate(zip(slots, variants, strict=True))
+                if mine
+            ]
+
+
+def _agrees(subject: Subject, laid: Laid) -> bool:
+    try:
+        return not _differences(subject, laid)
+    except (OpError, NoGraphError):
+        return False
+
+
+def _one(subject: Subject, slot: Slot) -> Iterator[Remark]:
+    """Every layout of one tensor, gathered into one finding."""
     wrong: list[str] = []
     right: list[str] = []
     seen: list[str] = []
     refused: list[tuple[str, OpError]] = []
-    variants = [*rearranged(tensor), *expanded(tensor)]
-    for label, laid in variants:
+    for label, tensor in slot.variants:
         try:
-            other = _run(subject, laid, position, which)
-            plain = subject.base  # the same values, contiguous
-            if 0 in laid.stride():
-                plain = _run(subject, laid.contiguous(), position, which)
+            differences = _differences(subject, [(slot, tensor)])
         except OpError as raised:
             refused.append((label, raised))
             continue
         except NoGraphError:
             continue
-        differences = list(_disagreements(subject, plain, other, 0 in laid.stride()))
-        if differences and not _explained(subject, laid, position, which, plain, other):
-            wrong.append(label)
-            seen += differences
-        else:
-            right.append(label)
-    yield from _said(name, which is not None, wrong, right, seen, refused)
-    return len(variants)
+        (wrong if differences else right).append(label)
+        seen += differences
+    yield from _said(slot.name, slot.which is not None, wrong, right, seen, refused)
+
+
+def _differences(subject: Subject, laid: Laid) -> list[str]:
+    """What differs from the same values laid out plainly, unless the truth excuses it."""
+    other = _run(subject, laid)
+    plain = subject.base
+    stretched = any(0 in tensor.stride() for _, tensor in laid)
+    if stretched:  # other values than the subject's
+        plain = _run(subject, [(slot, tensor.contiguous()) for slot, tensor in laid])
+    found = list(_disagreements(subject, plain, other, stretched))
+    return [] if found and _explained(subject, laid, stretched, plain, other) else found
 
 
 def _said(
@@ -94,37 +141,31 @@ def _brief(label: str) -> str:
     return label.split(",")[0] if "[" not in label else label
 
 
-def _run(subject: Subject, laid: Tensor, position: int | None, which: int | None) -> Pass:
-    inputs = list(subject.inputs)
-    dy = list(subject.dy)
-    if position is not None:
-        inputs[position] = laid
-    if which is not None:
-        dy[which] = laid
+def _run(subject: Subject, laid: Laid) -> Pass:
+    inputs, dy = _arguments(subject, laid)
     return subject.run(dy, inputs)
 
 
-def _explained(
-    subject: Subject,
-    laid: Tensor,
-    position: int | None,
-    which: int | None,
-    plain: Pass,
-    other: Pass,
-) -> bool:
+def _arguments(subject: Subject, laid: Laid) -> tuple[list[Any], list[Tensor]]:
+    inputs, dy = list(subject.inputs), list(subject.dy)
+    for slot, tensor in laid:
+        if slot.position is not None:
+            inputs[slot.position] = tensor
+        if slot.which is not None:
+            dy[slot.which] = tensor
+    return inputs, dy
+
+
+def _explained(subject: Subject, laid: Laid, stretched: bool, plain: Pass, other: Pass) -> bool:
     """Whether the difference is not the layout's: both are right, or stride 0 and both are wrong.
 
     Equal rows or columns can be badly conditioned (a variance of 0), whatever their strides.
     """
     if subject.oracle is None:
         return False
-    inputs, dy = list(subject.inputs), list(subject.dy)
-    if position is not None:
-        inputs[position] = laid
-    if which is not None:
-        dy[which] = laid
+    inputs, dy = _arguments(subject, laid)
     truth = subject.oracle.truth(inputs, subject.wrt, dy)
-    return _right(other, truth) or (0 in laid.stride() and not _right(plain, truth))
+    return _right(other, truth) or (stretched and not _right(plain, truth))
 
 
 def _right(done: Pass, truth: Truth) -> bool:

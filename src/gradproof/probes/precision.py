@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -14,13 +14,12 @@ from gradproof.oracle import Reference, working_dtype
 from gradproof.passes import NoGraphError, OpError, draw_like
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
-from gradproof.sizing import Axis, accepts, axes, resized
+from gradproof.sizing import Axis, accepts, axes, elements_of, resized
 from gradproof.subject import Subject, output_name
-from gradproof.tensors import HALF, is_float, largest, number, short
+from gradproof.tensors import HALF, is_float, largest, listed, number, short
+from gradproof.work import Climb
 
-# Length of the sum, and the seconds that a run may be predicted to take if it is to be tried.
-LENGTHS = {16: 10.0, 256: 10.0, 4096: 3.0, 32768: 0.75}
-PRECISION_PATIENCE = 4.0  # seconds for all lengths of all axes
+LENGTHS = (16, 64, 512, 4096, 32768)  # of the sum; each is dared if the one before allows it
 COARSE = 2.0  # in half-precision epsilons of the largest entry: no honest op loses as much
 GROWN = 2.0  # the same for a sum of terms of one sign, if it grew to that with the length
 GROWTH = 3.0
@@ -48,6 +47,7 @@ def precision(subject: Subject) -> Iterator[Remark]:
     if not is_right(subject):
         yield Note("the values are wrong to begin with, so their precision says nothing")
         return
+    offset = []
     for dtype in _dtypes(subject):
         variant = subject.in_dtype(dtype)
         try:
@@ -59,7 +59,9 @@ def precision(subject: Subject) -> Iterator[Remark]:
         yield from _statistics(variant, losses)
         if dtype in HALF:
             yield from _small_entries(variant)
-        yield Tried(f"growth with length and with offset in {short(dtype)}")
+        offset.append(short(dtype))
+    if offset:
+        yield Tried(f"offsets in {listed(offset)}")
 
 
 def _dtypes(subject: Subject) -> list[torch.dtype]:
@@ -107,13 +109,12 @@ def largest_or_inf(error: Tensor) -> float:
 def _accumulators(subject: Subject) -> Iterator[Remark]:
     """Lengthen one axis at a time, all terms of one sign: a half accumulator stalls."""
     positive = subject.at([x.abs() if is_float(x) else x for x in subject.inputs])
-    positive = replace(positive, draw_dy=_positive)
     dtype = short(working_dtype(subject.inputs))
-    began = time.process_time()
+    foot = Climb.of(subject)
+    reached = []
     for axis in axes(subject):
-        if time.process_time() - began > PRECISION_PATIENCE:
-            return
-        for name, steps in _ladders(positive, axis).items():
+        ladders = _ladders(positive, axis, foot)
+        for name, steps in ladders.items():
             first, last = steps[0][1], max((loss for _, loss in steps), key=lambda s: s.error)
             if last.error > max(GROWN + 8 * last.wide + 4 * last.own, GROWTH * first.error):
                 said = ", ".join(f"{number(loss.error)} at {length}" for length, loss in steps)
@@ -125,27 +126,53 @@ def _accumulators(subject: Subject) -> Iterator[Remark]:
                     name,
                 )
                 return
+        longest = max((steps[-1][0] for steps in ladders.values()), default=0)
+        reached += [f"{axis.label(subject)} up to {longest}"] if longest > LENGTHS[0] else []
+    if reached:
+        yield Tried(f"growth in {dtype} with {listed(reached)}")
 
 
-def _ladders(subject: Subject, axis: Axis) -> dict[str, list[tuple[int, Loss]]]:
-    """For each output and gradient, (length, loss) as far as time allows."""
+def _ladders(subject: Subject, axis: Axis, climb: Climb) -> dict[str, list[tuple[int, Loss]]]:
+    """For each output and gradient, (length, loss) as far as the work allows."""
     ladders: dict[str, list[tuple[int, Loss]]] = {}
-    rate = 0.0
-    for length, patience in LENGTHS.items():
-        if rate * length > patience or not accepts(subject, {axis: length}):
-            continue
-        variant = resized(subject, {axis: length})
-        if variant is None:
-            continue
-        began = time.process_time()
-        try:
-            losses = _losses(variant)
-        except (OpError, NoGraphError):
-            break
-        rate = (time.process_time() - began) / length
-        for loss in losses:
-            ladders.setdefault(loss.name, []).append((length, loss))
+    start = resized(subject, {axis: LENGTHS[0]})
+    if start is None:
+        return ladders
+    start = replace(start, draw_dy=_positive)
+    try:
+        for length in LENGTHS:
+            elements = elements_of(subject, {axis: length})
+            if not climb.allows(elements) or not accepts(subject, {axis: length}):
+                break
+            longer = _repeated(start, axis, length // LENGTHS[0])
+            climb, losses = climb.after(elements, partial(_losses, longer))
+            for loss in losses:
+                ladders.setdefault(loss.name, []).append((length, loss))
+    except (OpError, NoGraphError):
+        pass  # what it did at the lengths before still counts
     return ladders
+
+
+def _repeated(subject: Subject, axis: Axis, times: int) -> Subject:
+    """The axis so many times as long, by repeating it, and dy with it.
+
+    Equal terms are rounded alike, so that the error of a narrow sum grows as their number does and
+    not as its root.
+    """
+    inputs = list(subject.inputs)
+    for i, dim in axis.places:
+        inputs[i] = inputs[i].repeat([times if d == dim else 1 for d in range(inputs[i].ndim)])
+    return replace(subject.at(inputs), draw_dy=partial(_repeated_dy, subject.dy))
+
+
+def _repeated_dy(start: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """dy for longer outputs: the short one repeated, or all of one sign where that does not fit."""
+    dy = []
+    for one, y, fallback in zip(start, outputs, _positive(outputs), strict=True):
+        times = [n // max(m, 1) for m, n in zip(one.shape, y.shape, strict=True)]
+        longer = one.repeat(times) if times else one
+        dy.append(longer.to(y) if longer.shape == y.shape else fallback)
+    return tuple(dy)
 
 
 def _positive(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:

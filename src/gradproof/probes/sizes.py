@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-from torch import Tensor
+from functools import partial
 
 from gradproof.judge import judge
 from gradproof.oracle import FiniteDifferences
 from gradproof.passes import NoGraphError, OpError
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
-from gradproof.sizing import Axis, accepts, axes, resized
+from gradproof.sizing import Axis, accepts, axes, elements_of, resized
 from gradproof.subject import Subject
 from gradproof.tensors import count, listed
+from gradproof.work import Climb
 
-SMALL = (0, 1, 17, 64, 3, 65, 2, 16)
-LARGE = (128, 257, 1000, 1024, 1025, 4099)
-GROSS_SIZE = 1e-3  # of the largest entry: what goes wrong at an edge goes wrong by more than that
+# Each step is dared if the first size of the step before allows it; see gradproof.work.
+STEPS = ((1, 0, 3), (17, 16), (65, 64), (257,), (1025, 1024), (4099,), (2**20 + 1,))
 EQUAL = (4, 16)  # every axis alike
-HUGE = (131073, 2**20 + 1)
 MOST_ELEMENTS = 2**21
-# Seconds in all; a size predicted to take longer than is left is skipped. A GPU is not slow but
-# compiles a kernel for many a size.
-SIZES_PATIENCE = 1.5
-SIZES_PATIENCE_GPU = 20.0
+# What went wrong and the names of what was wrong, or a deliberate refusal as it came.
+Trouble = OpError | tuple[str, tuple[str, ...]]
+RIGHT = ("", ())
+GROSS_SIZE = 1e-3  # of the largest entry: what goes wrong at an edge goes wrong by more than that
 
 
 @dataclass(frozen=True)
@@ -54,70 +50,67 @@ def sizes(subject: Subject) -> Iterator[Remark]:
     found = axes(subject)
     trials: list[Trial] = []
     refusals: list[str] = []
-    for changed, variant in _variants(subject, found):
-        every = tuple(changed.get(axis, axis.size) for axis in found)
-        trouble = _trouble(variant)
+    for changed, trouble in _trials(subject, found):
         if isinstance(trouble, OpError):
             refusals.append(f"at {_names(subject, changed)} it is refused ({trouble})")
         else:
+            every = tuple(changed.get(axis, axis.size) for axis in found)
             trials.append(Trial(changed, every, *trouble))
-    findings = list(_diagnosed(subject, found, trials))
-    yield from findings
+    yield from _diagnosed(subject, found, trials)
     if refusals:
         yield Note(refusals[0])
-    labels = [axis.label(subject) for axis in found]
-    yield Tried(
-        f"{listed(labels)}: empty, one, odd, across block edges, large" if labels else "one"
-    )
+    yield Tried("; ".join(_span(subject, axis, trials) for axis in found) or "one")
 
 
 def _names(subject: Subject, changed: Mapping[Axis, int]) -> str:
     return listed([f"{axis.label(subject)} of {size}" for axis, size in changed.items()])
 
 
-def _variants(
+def _span(subject: Subject, axis: Axis, trials: Sequence[Trial]) -> str:
+    tried = [axis.size, *(t.changed[axis] for t in trials if t.alone(axis))]
+    sizes = count(len(tried), "size")
+    return f"{axis.label(subject)}: {sizes} from {min(tried)} to {max(tried)}"
+
+
+def _trials(
     subject: Subject, found: Sequence[Axis]
-) -> Iterator[tuple[Mapping[Axis, int], Subject]]:
-    """Small sizes of every axis first; large ones as long as time is left for them."""
-    spent = rate = 0.0
-    patience = SIZES_PATIENCE_GPU if subject.cuda else SIZES_PATIENCE
-    for changed in _plans(found):
-        elements = _elements(subject, changed)
-        if elements > MOST_ELEMENTS or spent + rate * elements > patience:
-            continue
-        if not accepts(subject, changed):
-            continue
-        variant = resized(subject, changed)
-        if variant is None:
-            continue
-        began = time.process_time()
-        yield changed, variant
-        took = time.process_time() - began
-        spent += took
-        if max(changed.values()) > max(SMALL):
-            rate = took / max(elements, 1)
-
-
-def _plans(found: Sequence[Axis]) -> Iterator[dict[Axis, int]]:
-    last_first = found[::-1]
-    for size in SMALL:
-        yield from ({axis: size} for axis in last_first if size != axis.size)
+) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
+    """Up each axis as far as the work allows, and all axes alike."""
+    foot = Climb.of(subject)
+    for axis in found[::-1]:
+        yield from _up(subject, axis, foot)
     if len(found) > 1:
-        yield from (dict.fromkeys(found, size) for size in EQUAL)
-    for group in (LARGE, HUGE):
-        for axis in last_first:
-            yield from ({axis: size} for size in group if size != axis.size)
+        for size in EQUAL:
+            changed = dict.fromkeys(found, size)
+            variant = _affordable(subject, changed, foot)
+            if variant is not None:
+                yield changed, _trouble(variant)
 
 
-def _elements(subject: Subject, changed: Mapping[Axis, int]) -> int:
-    shapes = {i: list(x.shape) for i, x in enumerate(subject.inputs) if isinstance(x, Tensor)}
-    for axis, size in changed.items():
-        for i, dim in axis.places:
-            shapes[i][dim] = size
-    return sum(math.prod(shape) for shape in shapes.values())
+def _up(subject: Subject, axis: Axis, climb: Climb) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
+    for step in STEPS:
+        for size in step:
+            changed = {axis: size}
+            variant = None if size == axis.size else _affordable(subject, changed, climb)
+            if variant is None:
+                continue
+            if size != step[0] or size == 1:
+                yield changed, _trouble(variant)
+                continue
+            higher, trouble = climb.after(elements_of(subject, changed), partial(_trouble, variant))
+            climb = higher if trouble == RIGHT else climb  # a run cut short measures nothing
+            yield changed, trouble
 
 
-def _trouble(subject: Subject) -> OpError | tuple[str, tuple[str, ...]]:
+def _affordable(subject: Subject, changed: Mapping[Axis, int], climb: Climb) -> Subject | None:
+    """The op at these sizes; None where they cost too much, or the reference refuses them."""
+    elements = elements_of(subject, changed)
+    if elements > MOST_ELEMENTS or not climb.allows(elements) or not accepts(subject, changed):
+        return None
+    return resized(subject, changed)
+
+
+def _trouble(subject: Subject) -> Trouble:
     """What is wrong at this size; a deliberate refusal comes back as it is."""
     if isinstance(subject.oracle, FiniteDifferences):
         subject = replace(subject, oracle=replace(subject.oracle, sample=6))
@@ -128,7 +121,7 @@ def _trouble(subject: Subject) -> OpError | tuple[str, tuple[str, ...]]:
     except NoGraphError:
         return "the output has no grad_fn", ("y",)
     if verdict.right:
-        return "", ()
+        return RIGHT
     said = [f"{name} is {mismatch}" for name, mismatch in verdict.outputs]
     said += [wrong.statement for wrong in verdict.gradients]
     said += [f"{name} is None" for name in verdict.missing]
