@@ -6,7 +6,7 @@ over what the tree means rather than how a Python version spells it, so that 3.1
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -47,6 +47,7 @@ class Sources:
         self._stamps: dict[Path, Stamp] = {}
         self._texts: dict[Path, str] = {}
         self._fingerprints: dict[Script, str] = {}
+        self._drawn_on: dict[Script, dict[str, str]] = {}
         self._reached: dict[tuple[Path, tuple[str, str]], tuple[Path, ...]] = {}
         self._direct: dict[tuple[Path, Path], list[Path]] = {}
         # A file that comes or goes changes its directory.
@@ -63,7 +64,7 @@ class Sources:
                 self._note(*script.data)
                 data = [hashlib.sha256(path.read_bytes()).hexdigest() for path in script.data]
                 self._fingerprints[script] = self.memory.recall(
-                    "fingerprint", *self.texts(script), *data, work=lambda: self._take(script)
+                    "fingerprint", *flat(self.texts(script)), *data, work=lambda: self._take(script)
                 )
             except RecursionError:
                 where = self.project.relative(script.path)
@@ -83,10 +84,14 @@ class Sources:
             _add(digest, self.project.relative(path), path.read_bytes())
         return f"sha256:{digest.hexdigest()}"
 
-    def texts(self, script: Script) -> list[str]:
-        """The name and the text of the script and of every module that it can load."""
-        paths = [script.path, *self.modules(script)]
-        return [part for p in paths for part in (self.project.relative(p), self._text(p))]
+    def texts(self, script: Script) -> dict[str, str]:
+        """The texts, by name, of the script and of every module that it can load."""
+        if script not in self._drawn_on:
+            self._drawn_on[script] = {
+                self.project.relative(path): self._text(path)
+                for path in (script.path, *self.modules(script))
+            }
+        return self._drawn_on[script]
 
     def modules(self, script: Script) -> list[Path]:
         """Every module that the script can load, sorted."""
@@ -135,6 +140,11 @@ class Sources:
     def _note(self, *paths: Path) -> None:
         for path in paths:
             self._stamps.setdefault(path, stamp_of(path))
+
+
+def flat(texts: Mapping[str, str]) -> list[str]:
+    """Names and texts in one row, as a memory takes them."""
+    return [part for pair in texts.items() for part in pair]
 
 
 Stamp = tuple[int, int] | None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from captures.fault import Fault, Faults
-from captures.fingerprint import Sources, Stamp, stamp_of
+from captures.fingerprint import Sources, Stamp, flat, stamp_of
 from captures.inline import why_not_inline
 from captures.memory import Memory
 from captures.project import Project
@@ -45,12 +45,16 @@ class Library:
         return transcript.fingerprint == self.fingerprint(script)
 
     def fingerprint(self, script: Script) -> str:
-        return self._current_sources().fingerprint(script)
+        return self._sources.fingerprint(script)
 
     def why_not_inline(self, script: Script) -> list[Fault]:
         """What keeps an example from being one file; raises `Faults` of the modules it needs."""
-        texts = self._current_sources().texts(script)
+        texts = flat(self.texts(script))
         return self.judge("inline", texts, lambda: why_not_inline(self.project, script))
+
+    def texts(self, script: Script) -> dict[str, str]:
+        """The texts, by name, of the script and of every module that it can load."""
+        return self._sources.texts(script)
 
     def judge(
         self, kind: str, texts: Iterable[str], judge: Callable[[], Iterable[Fault]]
@@ -62,10 +66,10 @@ class Library:
 
         return [Fault(*each) for each in self.memory.recall(kind, *texts, work=work)]
 
-    def _current_sources(self) -> Sources:
+    def refresh(self) -> None:
+        """Look whether modules have changed: one reading of the pages is of one state of them."""
         if not self._sources.hold():
             self._sources = Sources(self.project, self.memory)
-        return self._sources
 
     def _transcript(self, script: Script, machine: str) -> Transcript | None:
         path = transcript_path(self.project, script.name, machine)

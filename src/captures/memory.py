@@ -1,14 +1,14 @@
-"""What was once worked out of source texts, kept in a file until one of them changes.
+"""What was once worked out of texts, kept in files until one of the texts changes.
 
 A key is a hash of all that went in: the texts, this package's own code and Python's version. So
-what is recalled is never wrong, and the file may be lost or damaged at any time.
+what is recalled is never wrong, and the files may be lost or damaged at any time.
 """
 
 import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,15 +29,33 @@ class Memory:
             self._used[key] = self._known[key] if key in self._known else work()
         return self._used[key]
 
-    def save(self) -> None:
-        """Keep what was asked for since this was read, and forget the rest."""
-        if self.path is None or self._used == self._known:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        # Written beside and renamed, so that nobody reads half a file.
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(self._used), encoding="utf-8")
-        temporary.replace(self.path)
+    def save(self, *, forget: bool = True) -> None:
+        """Keep what was asked for since this was read, and the rest unless it is to be forgotten.
+
+        Only who has asked for everything there is knows what may be forgotten.
+        """
+        kept = self._used if forget else self._known | self._used
+        if self.path is not None and kept != self._known:
+            _write(self.path, kept)
+
+
+class Shelf:
+    """What was last made under each name, in a file of its own below ``folder``."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def recall(self, name: str, texts: Iterable[str], work: Callable[[], Any]) -> Any:
+        """What ``work`` made of ``texts``, as JSON holds it; what it made as None is not kept."""
+        path = self.folder / f"{name}.json"
+        key = _key(name, *texts)
+        kept = _read(path)
+        if kept.get("key") == key:
+            return kept["made"]
+        made = work()
+        if made is not None:
+            _write(path, {"key": key, "made": made})
+        return made
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -46,6 +64,14 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Written beside and renamed, so that nobody reads half a file.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(content), encoding="utf-8")
+    temporary.replace(path)
 
 
 def _key(kind: str, *texts: str) -> str:

@@ -5,32 +5,42 @@ notebooks, plots, the Runs page and llms-full.txt are files of the build only.
 """
 
 import logging
+import os
 import re
 from pathlib import Path
 from typing import Any
 
+from jinja2 import FileSystemBytecodeCache
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
-from mkdocs.plugins import BasePlugin
+from mkdocs.plugins import BasePlugin, CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.toc import get_toc
 
+from captures import ingredients
 from captures.blocks import RUNS_PAGE, Site, relative
 from captures.expand import expand, lesson_paths
 from captures.fault import Fault, Faults
-from captures.forms import read_page, read_pages
+from captures.fingerprint import flat
+from captures.forms import read_page
 from captures.library import library
+from captures.memory import Shelf
 from captures.notebook import notebook
 from captures.project import Project
 from captures.recapture import Recapture
+from captures.rendering import Renderer
+from captures.resolve import Resolver
 from captures.runs_page import runs_page
 from captures.script import Script, script_names
 from captures.standalone import runnable, standalone
-from captures.tex import with_mathml
 from captures.transcript import transcript_path
 
 # MkDocs counts the warnings of its own loggers; a strict build fails on any.
 log = logging.getLogger("mkdocs.plugins.captures")
+
+# mkdocs-jupyter, which comes after, loads nbconvert. That would make one exporter of every kind,
+# for a second, to list their names in a help text.
+os.environ.setdefault("NBCONVERT_DISABLE_CONFIG_EXPORTERS", "1")
 
 
 class CapturesPlugin(BasePlugin):
@@ -45,6 +55,7 @@ class CapturesPlugin(BasePlugin):
         self.project = Project(Path(config.config_file_path).resolve().parent)
         if self.serving and self.recapture is None:
             self.recapture = Recapture(self.project)
+        self.shelf = Shelf(self.project.cache / "build")
         self.site = Site(
             project=self.project,
             repository=_repository(config),
@@ -62,17 +73,20 @@ class CapturesPlugin(BasePlugin):
             server.watch(str(self.recapture.signals))
 
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
+        self.resolver = Resolver(self.project)
         for name in script_names(self.project):
             self._add_scripts(files, config, name)
         self._add_generated(files, config, RUNS_PAGE, lambda: runs_page(self.project))
-        self._add_generated(files, config, "llms-full.txt", lambda: expand(self.project))
+        self._add_generated(files, config, "llms-full.txt", self._expanded)
         for page in lesson_paths(self.project):
             self._add_notebook(files, config, page)
         _drop_unfinished(config)
+        self.renderer = Renderer(self.shelf, self.resolver, self.site)
         return files
 
     def on_pre_page(self, page: Any, *, config: MkDocsConfig, files: Files) -> Any:
         """Pages that no one wrote are edited where they come from."""
+        self.renderer.take(page)
         uri = page.file.src_uri
         origin = ""
         if uri == RUNS_PAGE:
@@ -97,12 +111,26 @@ class CapturesPlugin(BasePlugin):
         if page.file.src_uri.startswith("notebooks/"):
             page.meta["search"] = {"exclude": True}  # its lesson is found instead
             page.toc = get_toc([])  # mkdocs-jupyter lists headings under ids that they do not have
-            return with_mathml(html)
         return html
+
+    @event_priority(100)
+    def _hide_code(self, context: Any, *, page: Any, config: MkDocsConfig, nav: Any) -> None:
+        """A search is for words: what a page says and what its runs printed."""
+        self._content = page.content
+        excluded = page.meta.get("search", {}).get("exclude")
+        page.content = "" if excluded else _CODE.sub("", page.content)
+
+    @event_priority(-100)
+    def _show_code(self, context: Any, *, page: Any, config: MkDocsConfig, nav: Any) -> None:
+        page.content = self._content
+
+    on_page_context = CombinedEvent(_hide_code, _show_code)
 
     def on_env(self, env: Any, *, config: MkDocsConfig, files: Files) -> None:
         """Every page is rendered and none is written yet: report all that is wrong at once."""
+        self._keep_templates(env)
         self._report_stale()
+        library(self.project).memory.save(forget=False)
         faults = sorted(set(self.site.faults or ()))
         for fault in faults:
             log.error("%s", fault)
@@ -120,31 +148,36 @@ class CapturesPlugin(BasePlugin):
                 "publishes the notebooks as raw JSON"
             )
 
+    def _keep_templates(self, env: Any) -> None:
+        """Compiling the theme's templates takes longer than all else that is done with them."""
+        folder = self.project.cache / "templates"
+        folder.mkdir(parents=True, exist_ok=True)
+        env.bytecode_cache = FileSystemBytecodeCache(str(folder))
+
     def _add_scripts(self, files: Files, config: MkDocsConfig, name: str) -> None:
         """The example as it is, on its own, and up to each cell that a page shows."""
         try:
             script = library(self.project).script(name)
+            cells = [c.name for c in script.cells if (name, c.name) in self.resolver.places]
+            written = self.shelf.recall(
+                f"scripts/{name}",
+                [*cells, *flat(library(self.project).texts(script))],
+                lambda: self._written(script, cells),
+            )
         except Faults as found:
             self._note(found)
             return
         _add(files, config, f"scripts/{name}.py", script.text)
-        self._add_generated(
-            files, config, f"standalone/{name}.py", lambda: standalone(self.project, script)
-        )
-        for cell in self._shown_cells(script):
-            self._add_generated(
-                files,
-                config,
-                f"runnable/{name}/{cell}.py",
-                lambda cell=cell: runnable(self.project, script, cell),
-            )
+        for uri, text in written.items():
+            _add(files, config, uri, text)
         for path in sorted(script.path.parent.glob(f"{script.path.stem}.*.svg")):
             _add_copy(files, config, f"examples/{script.path.parent.name}/{path.name}", path)
 
-    def _shown_cells(self, script: Script) -> list[str]:
-        forms, _ = read_pages(self.project)
-        shown = {form.cell for form in forms if form.kind == "run" and form.target == script.name}
-        return [cell.name for cell in script.cells if cell.name in shown]
+    def _written(self, script: Script, cells: list[str]) -> dict[str, str]:
+        texts = {f"standalone/{script.name}.py": standalone(self.project, script)}
+        for cell in cells:
+            texts[f"runnable/{script.name}/{cell}.py"] = runnable(self.project, script, cell)
+        return texts
 
     def _add_generated(self, files: Files, config: MkDocsConfig, uri: str, write: Any) -> None:
         try:
@@ -152,12 +185,24 @@ class CapturesPlugin(BasePlugin):
         except Faults as found:
             self._note(found)
 
+    def _expanded(self) -> str:
+        texts = ingredients.of_pages(self.resolver, lesson_paths(self.project))
+        return self.shelf.recall("llms-full", flat(texts), lambda: expand(self.project))
+
+    def _notebook(self, page: Path, site_url: str) -> str:
+        texts = ingredients.of_pages(self.resolver, [page])
+        return self.shelf.recall(
+            f"notebooks/{page.stem}",
+            [site_url, *flat(texts)],
+            lambda: notebook(self.project, page, site_url),
+        )
+
     def _add_notebook(self, files: Files, config: MkDocsConfig, page: Path) -> None:
         """As a file on disk: mkdocs-jupyter passes over files that exist in memory only."""
         folder = self.project.cache / "notebooks"
         uri = f"notebooks/{page.stem}.ipynb"
         try:
-            content = notebook(self.project, page, config.site_url or "")
+            content = self._notebook(page, config.site_url or "")
         except Faults as found:
             self._note(found)
             return
@@ -203,6 +248,9 @@ class CapturesPlugin(BasePlugin):
         report = log.warning if machine == "cpu" and not self.serving else log.info
         fault = Fault(where, 0, f"stale: the code has changed; run `captures run {name}`")
         report("%s", fault)
+
+
+_CODE = re.compile(r'<div class="(?!run-output )[^"]*highlight".*?</pre></div>', re.DOTALL)
 
 
 def downloads(page: str, lesson: str, examples: list[str]) -> str:

@@ -83,6 +83,7 @@ class Resolver:
     def __init__(self, project: Project):
         self.project = project
         self.library = library(project)
+        self.library.refresh()
         self._fresh: dict[tuple[str, str], bool] = {}
 
     def resolve(self, form: Shown) -> Run | Source | Words:

@@ -3,7 +3,7 @@ import pytest
 from captures import memory
 from captures.check import check
 from captures.library import library
-from captures.memory import Memory
+from captures.memory import Memory, Shelf
 
 
 @pytest.fixture
@@ -60,6 +60,45 @@ def test_what_nobody_asks_for_is_forgotten(path) -> None:
     second.save()
     assert ask(Memory(path), "a")
     assert [file.name for file in path.parent.iterdir()] == ["memory.json"]
+
+
+def test_who_asks_for_little_makes_nobody_forget(path) -> None:
+    first = Memory(path)
+    ask(first, "a")
+    first.save()
+    second = Memory(path)
+    ask(second, "b")
+    second.save(forget=False)
+    third = Memory(path)
+    assert not ask(third, "a")
+    assert not ask(third, "b")
+
+
+def make(shelf: Shelf, name: str, *texts: str, made: object = "it") -> bool:
+    """Whether it had to be made."""
+    worked: list[bool] = []
+
+    def work() -> object:
+        worked.append(True)
+        return made
+
+    assert shelf.recall(name, texts, work) == made
+    return bool(worked)
+
+
+def test_a_shelf_holds_what_was_last_made_under_each_name(tmp_path) -> None:
+    assert make(Shelf(tmp_path), "pages/a", "x")
+    assert make(Shelf(tmp_path), "pages/b", "x", made={"y": 1})
+    assert not make(Shelf(tmp_path), "pages/a", "x")
+    assert not make(Shelf(tmp_path), "pages/b", "x", made={"y": 1})
+    assert make(Shelf(tmp_path), "pages/a", "z")
+    assert make(Shelf(tmp_path), "pages/a", "x")
+    assert sorted(tmp_path.rglob("*.*")) == [tmp_path / "pages/a.json", tmp_path / "pages/b.json"]
+
+
+def test_none_is_not_kept(tmp_path) -> None:
+    assert make(Shelf(tmp_path), "a", "x", made=None)
+    assert make(Shelf(tmp_path), "a", "x")
 
 
 def test_a_check_remembers_and_judges_the_same(sandbox) -> None:

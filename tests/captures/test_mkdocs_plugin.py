@@ -179,6 +179,13 @@ def test_a_search_finds_the_lesson_and_not_its_notebook(built) -> None:
     assert not any(page.startswith("notebooks/") for page in pages)
 
 
+def test_a_search_finds_words_and_outputs_and_no_code(built) -> None:
+    _, _, site = built
+    found = (site / "search/search_index.json").read_text()
+    assert "It says" in found and "twice: 2" in found
+    assert "gelu(x)" not in found and "(x)" not in found
+
+
 def test_a_build_killed_while_it_kept_a_notebook_page_spoils_none(built) -> None:
     house, _, site = built
     (kept,) = (house.project.root / ".cache/mkdocs-jupyter").glob("*.json")
