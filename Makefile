@@ -42,7 +42,7 @@ capture: .venv/everything ## on a GPU: run every example and refresh the committ
 
 .PHONY: test-gpu
 test-gpu: .venv/everything ## on a GPU: the tests whose figures only a GPU can prove
-	$(BIN)/pytest tests/kernels -m gpu --report tests/gpu_report.txt
+	$(BIN)/pytest tests/kernels -m gpu --report tests/kernels/gpu_report.txt
 
 .PHONY: release
 release: .venv/everything ## what publishing builds: as site, and no GPU capture may be stale

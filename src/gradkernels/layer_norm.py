@@ -103,8 +103,9 @@ def layer_norm_backward_kernel(
 ):
     """dx = rstd (w dy − mean(w dy) − x̂ mean(w dy x̂)), and this program's share of dw and db.
 
-    Each program takes every so-manyeth ROWS rows. Where BLOCKS programs share a row, each has
-    `width` of its columns and reads the others' too, from the cache, because the means need them.
+    Each program takes ROWS rows, skips those of the other programs, and so on to the end. Where
+    BLOCKS programs share a row, each has `width` of its columns and reads the others' too, from
+    the cache, because the means need them.
 
     Args:
         dy_ptr, x_ptr: rows × n at row strides dy_stride and x_stride, read.

@@ -88,8 +88,9 @@ def rms_norm_backward_kernel(
 ):
     """dx = rstd (w dy − x̂ mean(w dy x̂)) with x̂ = x rstd, and this program's share of Σ dy x̂.
 
-    Each program takes every so-manyeth ROWS rows. Where BLOCKS programs share a row, each has
-    `width` of its columns and reads the others' too, from the cache, because the mean needs them.
+    Each program takes ROWS rows, skips those of the other programs, and so on to the end. Where
+    BLOCKS programs share a row, each has `width` of its columns and reads the others' too, from
+    the cache, because the mean needs them.
 
     Args:
         dy_ptr, x_ptr: rows × n at row strides dy_stride and x_stride, read.
