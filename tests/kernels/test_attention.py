@@ -179,24 +179,6 @@ def test_same_bits_on_every_run(device, causal):
     assert all(torch.equal(a, b) for other in others for a, b in zip(first, other, strict=True))
 
 
-def test_gradcheck(device):
-    given = [t.requires_grad_() for t in draw((1, 2, 5, 7, 4), device, torch.float64)[:3]]
-    for causal in (False, True):
-        assert torch.autograd.gradcheck(
-            lambda *t, c=causal: attention(*t, c), given, fast_mode=True
-        )
-
-
-@pytest.mark.parametrize("constant_dy", [False, True])
-def test_a_second_derivative_raises(device, constant_dy):
-    *given, do = draw((1, 1, 5, 7, 4), device, torch.float32)
-    given = [t.requires_grad_() for t in given]
-    do.requires_grad_(not constant_dy)
-    grads = torch.autograd.grad(attention(*given), given, do, create_graph=True)
-    with pytest.raises(NotImplementedError, match="first derivative"):
-        sum(g.square().sum() for g in grads).backward()
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiles_whole(device, dynamic):

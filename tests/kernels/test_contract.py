@@ -5,9 +5,11 @@ import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
+from gradkernels.attention import attention
 from gradkernels.cross_entropy import cross_entropy
 from gradkernels.gelu import gelu
 from gradkernels.layer_norm import layer_norm
+from gradkernels.linear import linear, matmul
 from gradkernels.rms_norm import rms_norm
 from gradkernels.scaled_silu import scaled_silu
 from gradkernels.softmax import softmax
@@ -20,7 +22,7 @@ def ce(op):
 
 
 # name: operation, torch's counterpart, shapes of its tensors
-OPERATIONS = {
+ROWWISE = {
     "gelu": (gelu, F.gelu, [(5, 6)]),
     "scaled_silu": (scaled_silu, lambda x, w: w * F.silu(x), [(5, 6), ()]),
     "rms_norm": (rms_norm, lambda x, w: F.rms_norm(x, w.shape, w), [(5, 6), (6,)]),
@@ -32,11 +34,26 @@ OPERATIONS = {
     "softmax": (softmax, lambda x: F.softmax(x, -1), [(5, 6)]),
     "cross_entropy": (ce(cross_entropy), ce(F.cross_entropy), [(5, 6)]),
 }
+OPERATIONS = ROWWISE | {
+    "linear": (linear, F.linear, [(5, 6), (4, 6), (4,)]),
+    "matmul": (matmul, torch.matmul, [(5, 6), (6, 4)]),
+    "attention": (attention, F.scaled_dot_product_attention, [(1, 2, 5, 3)] * 3),
+    "causal_attention": (
+        lambda q, k, v: attention(q, k, v, causal=True),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        [(1, 2, 5, 3), (1, 2, 7, 3), (1, 2, 7, 3)],
+    ),
+}
 
 
 @pytest.fixture(params=OPERATIONS)
 def case(request, device):
     return OPERATIONS[request.param]
+
+
+@pytest.fixture(params=ROWWISE)
+def rowwise(request, device):
+    return ROWWISE[request.param]
 
 
 def tensors(shapes, device, dtype=torch.float32):
@@ -48,8 +65,8 @@ def test_gradcheck(case, device):
     assert torch.autograd.gradcheck(op, tensors(shapes, device, torch.float64))
 
 
-def test_same_bits_on_every_run(case, device):
-    op, _, shapes = case
+def test_same_bits_on_every_run(rowwise, device):
+    op, _, shapes = rowwise
     rows = 5 if device == "cpu" else 5000
     given = tensors([(5, 1000 * shapes[0][1])] + [()] * (len(shapes) - 1), device)
     if shapes[1:] and shapes[1]:
@@ -118,9 +135,9 @@ def test_checkpoint(case, device):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_autocast_gives_the_dtypes_that_torch_gives_on_a_gpu(request, case, device, dtype):
-    op, _, shapes = case
-    name = request.node.callspec.params["case"]
+def test_autocast_gives_the_dtypes_that_torch_gives_on_a_gpu(request, rowwise, device, dtype):
+    op, _, shapes = rowwise
+    name = request.node.callspec.params["rowwise"]
     given = tensors(shapes, device, dtype)
     with torch.autocast(device, torch.bfloat16):
         y = op(*given)
@@ -153,9 +170,9 @@ def test_a_saved_tensor_changed_in_place_is_noticed(case, device):
 
 
 @pytest.mark.parametrize("layout", ["no rows", "no columns"])
-def test_nothing_gives_nothing(request, case, device, layout):
-    op, _, shapes = case
-    if request.node.callspec.params["case"] == "cross_entropy":
+def test_nothing_gives_nothing(request, rowwise, device, layout):
+    op, _, shapes = rowwise
+    if request.node.callspec.params["rowwise"] == "cross_entropy":
         pytest.skip("its target has five rows; tested with it")
     shapes = [(0, 6) if s == (5, 6) else s for s in shapes]
     if layout == "no columns":

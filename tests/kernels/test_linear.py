@@ -174,23 +174,6 @@ def test_same_bits_on_every_run(device):
     assert all(torch.equal(a, b) for other in others for a, b in zip(first, other, strict=True))
 
 
-@pytest.mark.parametrize("constant_dy", [False, True])
-def test_a_second_derivative_raises(device, constant_dy):
-    inputs = [torch.randn(s, device=device).requires_grad_() for s in ((5, 7), (4, 7), (4,))]
-    dy = torch.randn(5, 4, device=device, requires_grad=not constant_dy)
-    for op, asked in ((linear, inputs), (lambda x, w: matmul(x, w.t()), inputs[:2])):
-        grads = torch.autograd.grad(op(*asked), asked, dy, create_graph=True)
-        with pytest.raises(NotImplementedError, match="first derivative"):
-            sum(g.square().sum() for g in grads).backward()
-
-
-def test_gradcheck(device):
-    shapes = ((5, 7), (4, 7), (4,))
-    inputs = [torch.randn(s, device=device, dtype=torch.float64).requires_grad_() for s in shapes]
-    assert torch.autograd.gradcheck(linear, inputs, fast_mode=True)
-    assert torch.autograd.gradcheck(matmul, [inputs[0], inputs[1].t()], fast_mode=True)
-
-
 def test_without_a_copy_engine(agree, monkeypatch):
     if torch.cuda.is_available():
         pytest.skip("a GPU with a copy engine needs memory set aside for descriptors made on it")

@@ -35,8 +35,24 @@ def test_a_page_is_whole_quiet_and_accessible(visit, path, width, scheme):
 
 
 def violations(page: Page) -> list:
-    found = Axe().run(page).response["violations"]
+    keep_one_token_of_each_kind(page)
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     return [(rule["id"], [node["target"] for node in rule["nodes"][:3]]) for rule in found]
+
+
+def keep_one_token_of_each_kind(page: Page) -> None:
+    """Thousands of coloured tokens are alike, and axe looks at what lies behind each."""
+    page.evaluate(
+        """() => {
+            const seen = new Set();
+            for (const pre of document.querySelectorAll("pre")) {
+                const code = pre.querySelector(":scope > code") ?? pre;
+                const kinds = [...code.querySelectorAll("*")].map((token) => token.className);
+                if (kinds.every((kind) => seen.has(kind))) code.textContent = code.textContent;
+                else kinds.forEach((kind) => seen.add(kind));
+            }
+        }"""
+    )
 
 
 def runs_without_output(page: Page) -> list[str]:
