@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 
 import click
-from rich.console import Console
 
 from captures.fault import Faults
 from captures.project import Project
@@ -33,6 +32,8 @@ def run_command(
     examples: Sequence[str], machine: str | None, force: bool, check: bool, jobs: int
 ) -> None:
     """Run EXAMPLEs (names, lesson directories or paths; default all) and record what they say."""
+    from rich.console import Console
+
     from captures.machine import probe
     from captures.progress import Display
     from captures.run import run, select

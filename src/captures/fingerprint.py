@@ -99,9 +99,7 @@ class Sources:
         self._note(beside)
         found: set[Path] = set()
         name = self.project.relative(script.path)
-        pending = [
-            path for cell in script.cells for path in self._files(beside, cell.source, "", name)
-        ]
+        pending = self._files(beside, script.text, "", name)
         while pending:
             path = pending.pop()
             if path not in found and path != script.path:

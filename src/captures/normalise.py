@@ -1,6 +1,7 @@
 """What two runs may say differently without saying anything different."""
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def normalise(text: str) -> str:
     return text
 
 
+@lru_cache(maxsize=4096)  # every quote of an output asks for them
 def claims(output: "Output") -> str:
     """What of an output is compared: all of it, but no digits of what was measured."""
     text = normalise(output.text)

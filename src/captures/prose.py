@@ -6,10 +6,11 @@ of a formula, or be excused by a footnote in its sentence (or table cell) that n
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 from captures.fault import Fault, Faults
 from captures.forms import Line, front_matter_lines, is_definition, parse, scan
+from captures.library import library
 from captures.project import Project, read_text
 
 _UNITS = (
@@ -42,15 +43,17 @@ def check_prose(project: Project) -> list[Fault]:
     """A fault for every such figure in the lessons, sorted."""
     faults: list[Fault] = []
     for path in sorted((project.docs / "lessons").glob("*.md")):
+        page = project.relative(path)
         try:
-            faults += _check_page(path, project.relative(path))
+            text = read_text(path, page)
         except Faults as unreadable:
             faults += unreadable.faults
+            continue
+        faults += library(project).judge("prose", [page, text], partial(_check_page, text, page))
     return sorted(set(faults))
 
 
-def _check_page(path: Path, page: str) -> Iterator[Fault]:
-    text = read_text(path, page)
+def _check_page(text: str, page: str) -> Iterator[Fault]:
     skipped = front_matter_lines(text)
     text = "\n".join(text.split("\n")[skipped:])
     lines, _ = scan(text, page)

@@ -77,7 +77,7 @@ def check_pages(resolver: "Resolver") -> list[Fault]:
 class Resolver:
     """Resolves the forms of a project's pages; every method raises `Faults`.
 
-    One serves for one reading of the pages: it looks only once whether a run is fresh.
+    One serves for one reading of the pages: it reads an example once, and once whether it is fresh.
     """
 
     def __init__(self, project: Project):
@@ -85,6 +85,7 @@ class Resolver:
         self.library = library(project)
         self.library.refresh()
         self._fresh: dict[tuple[str, str], bool] = {}
+        self._examples: dict[str, tuple[Script, list[Transcript]]] = {}
 
     def resolve(self, form: Shown) -> Run | Source | Words:
         resolvers: dict[str, Callable[[Shown], Run | Source | Words]] = {
@@ -148,19 +149,25 @@ class Resolver:
         return self._words(script, found[0], outputs)
 
     def _cell(self, form: Shown) -> tuple[Script, Cell]:
-        path = self.project.examples / f"{form.target}.py"
-        if not path.is_file():
-            message = f"there is no example {form.target}"
-            raise _refusal(form, message, form.target, script_names(self.project))
-        script = self.library.script(form.target)
+        script, _ = self._example(form)
         cell = script.cell(form.cell)
         if cell is None:
-            message = f"{self.project.relative(path)} has no cell '{form.cell}'"
+            message = f"{self.project.relative(script.path)} has no cell '{form.cell}'"
             raise _refusal(form, message, form.cell, [cell.name for cell in script.cells])
         return script, cell
 
+    def _example(self, form: Shown) -> tuple[Script, list[Transcript]]:
+        name = form.target
+        if name not in self._examples:
+            if not (self.project.examples / f"{name}.py").is_file():
+                message = f"there is no example {name}"
+                raise _refusal(form, message, name, script_names(self.project))
+            script = self.library.script(name)
+            self._examples[name] = script, self.library.transcripts(script)
+        return self._examples[name]
+
     def _outputs(self, form: Shown, script: Script) -> list[tuple[Transcript, Output]]:
-        transcripts = self.library.transcripts(script)
+        _, transcripts = self._example(form)
         outputs = [(transcript, transcript.output(form.cell)) for transcript in transcripts]
         found = [(transcript, output) for transcript, output in outputs if output is not None]
         if not found:
