@@ -37,7 +37,8 @@ class Broken(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         dy = dy.contiguous()
         dx = torch.empty_like(x)
-        silu_backward_kernel[(1,)](x, dy, dx, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
+        n = x.numel()
+        silu_backward_kernel[(1,)](x, dy, dx, n, BLOCK=triton.next_power_of_2(max(n, 1)))
         return dx
 
 

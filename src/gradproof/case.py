@@ -107,4 +107,5 @@ def op_name(op: Callable[..., Any]) -> str:
     owner = getattr(op, "__self__", None)
     if isinstance(owner, type):
         return f"{owner.__name__}.{op.__name__}"
-    return getattr(op, "__qualname__", None) or type(op).__name__
+    name: str = getattr(op, "__qualname__", None) or type(op).__name__
+    return name.rpartition("<locals>.")[2]

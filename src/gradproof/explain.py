@@ -143,6 +143,11 @@ def _familiar(factor: float, wrong: Wrong) -> str:
                 1 / n: f"1/{n}, {n} a size of the input",
             }
             names |= {math.sqrt(n): f"√{n}", 1 / math.sqrt(n): f"1/√{n}"}
+    for x in wrong.subject.inputs:
+        if isinstance(x, Tensor) and x.dtype in (torch.int32, torch.int64) and bool((x < 0).any()):
+            kept, every = int((x >= 0).sum()), x.numel()
+            share = f"{kept} of {every} targets are not ignored"
+            names |= {kept / every: share, every / max(kept, 1): share}
     for value, name in names.items():
         if abs(factor / value - 1) < 2e-3:
             return f"it is {factor:.4g} times the right one ({name})"
@@ -224,9 +229,11 @@ def lost_contributions(wrong: Wrong) -> tuple[str, str] | None:
             lost.append(label)
     if not lost:
         return None
-    kept = f"; only {listed(right)} arrives" if right else ""
+    kept = f"; {listed(right)} {'arrives' if len(right) == 1 else 'arrive'} whole" if right else ""
+    partly = len(parts) - len(lost) - len(right)
+    rest = f", {partly} in part" if partly else ""
     return "contributions-lost", (
-        f"alone, {len(lost)} of {len(parts)} slices of dy give a gradient of 0{kept}"
+        f"alone, {len(lost)} of {len(parts)} slices of dy give a gradient of 0{kept}{rest}"
     )
 
 
@@ -276,7 +283,8 @@ def _residual(rows: Tensor, basis: list[Tensor]) -> float:
 def _where(wrong: Wrong) -> str:
     """Which rows or columns the wrong places share."""
     pattern = wrong.mismatch.wrong
-    if pattern.ndim == 0 or wrong.mismatch.places == wrong.mismatch.total:
+    sampled = wrong.mismatch.total < pattern.numel()
+    if pattern.ndim == 0 or sampled or wrong.mismatch.places == wrong.mismatch.total:
         return ""
     for dim in range(pattern.ndim):
         others = [d for d in range(pattern.ndim) if d != dim]

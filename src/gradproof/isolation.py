@@ -18,6 +18,7 @@ from gradproof.prove import choose, progress
 from gradproof.report import Finding, ProbeResult, Report
 
 PROBE_PATIENCE = 300.0  # seconds for one probe, compilation included
+START_PATIENCE = 300.0  # seconds to import torch and the op, and to run it once
 
 
 class Worker:
@@ -38,15 +39,15 @@ class Worker:
                 self._start()
             assert self._child is not None and self._child.stdin is not None
             print(probe, file=self._child.stdin, flush=True)
-            message = self._receive()
+            message = self._receive(self._patience)
         except (_DiedError, BrokenPipeError):
             code = self._obituary()
             fault = -code in (signal.SIGSEGV, signal.SIGBUS)
             how = f"died of {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
             return _failed(probe, "illegal-address" if fault else "crash", f"the process {how}")
-        except _TooLongError:
+        except _TooLongError as error:
             self.close()
-            return _failed(probe, "hang", f"no answer within {self._patience:g} s")
+            return _failed(probe, "hang", str(error))
         return _decoded(message["result"])
 
     def close(self) -> None:
@@ -69,19 +70,19 @@ class Worker:
         os.close(writer)
         self._channel = reader
         self._buffer = b""
-        hello = self._receive()
+        hello = self._receive(START_PATIENCE)
         if "unusable" in hello:
             self.close()
             raise UnusableError(hello["unusable"])
         self.description = hello["description"]
 
-    def _receive(self) -> dict[str, Any]:
-        deadline = time.monotonic() + self._patience
+    def _receive(self, patience: float) -> dict[str, Any]:
+        deadline = time.monotonic() + patience
         with selectors.DefaultSelector() as selector:
             selector.register(self._channel, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 if not selector.select(max(deadline - time.monotonic(), 0)):
-                    raise _TooLongError
+                    raise _TooLongError(f"no answer within {patience:g} s")
                 chunk = os.read(self._channel, 65536)
                 if not chunk:
                     raise _DiedError

@@ -107,14 +107,25 @@ class Report:
         if self.ok:
             hold = "1 probe holds" if len(tried) == 1 else f"all {len(tried)} probes hold"
             return f"gradproof: {self.op}: {hold}"
+        skipped = len(self.results) - len(tried)
         return (
             f"gradproof: {self.op}: {count(len(self.traps), 'trap')}, "
             f"seen by {len(self.seen_by)} of {count(len(tried), 'probe')}"
+            + (f" ({skipped} skipped)" if skipped else "")
         )
 
+    @property
+    def consequences(self) -> tuple[str, ...]:
+        """Names of traps that a probe met and that another finding explains."""
+        met = dict.fromkeys(f.trap for result in self.results for f in result.findings)
+        return tuple(trap for trap in met if trap not in self.traps)
+
     def __str__(self) -> str:
-        parts = [self.summary, "\n".join(map(str, self.results))]
+        summary = textwrap.fill(self.summary, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        parts = [summary, "\n".join(map(str, self.results))]
         parts += [str(finding) for finding in self.findings]
+        if self.consequences:
+            parts.append(f"left out, since the above explains it: {listed(self.consequences)}")
         if self.notes:
             parts.append("\n".join(line for note in self.notes for line in _note(note)))
         return "\n\n".join(parts)
@@ -125,20 +136,33 @@ class Report:
             raise AssertionError(str(self))
 
 
+# What may explain that values are wrong: nothing that a graph or a layout is found to lack.
+_EXPLAIN_VALUES = {"poison", "determinism", "contract", "writes", "values", "sizes"}
+_EXPLAIN_SOME = _EXPLAIN_VALUES | {"accumulation", "layouts", "precision"}
+
+
 def _without_consequences(findings: list[Finding]) -> Iterable[Finding]:
-    """Each trap once for each gradient; no bare symptom where a cause is named."""
-    explained = any(not TRAPS[f.trap].generic for f in findings)
-    causes = {f.about for f in findings if f.probe == "values" and not TRAPS[f.trap].generic}
+    """Each trap once for each gradient; no bare symptom where its cause is named."""
+    telling = [f for f in findings if not TRAPS[f.trap].generic]
+    causes = {f.about for f in telling if f.probe in ("values", "precision")}
     brought = {name for f in findings for name in TRAPS[f.trap].brings}
     seen = set()
     for finding in findings:
-        if finding.trap in brought or (explained and TRAPS[finding.trap].generic):
+        if finding.trap in brought or any(_explains(cause, finding) for cause in telling):
             continue
         if finding.trap == "size-limit" and finding.about in causes:
             continue  # a gradient that is wrong for a known cause may be right where that is idle
         if (key := (finding.trap, finding.about)) not in seen:
             seen.add(key)
             yield finding
+
+
+def _explains(cause: Finding, finding: Finding) -> bool:
+    """Whether a named cause makes a bare symptom of the same gradient no news."""
+    if not TRAPS[finding.trap].generic or (cause.about and cause.about != finding.about):
+        return False
+    everywhere = finding.trap in ("wrong-gradient", "wrong-forward")
+    return cause.probe in (_EXPLAIN_VALUES if everywhere else _EXPLAIN_SOME)
 
 
 def _paragraph(label: str, text: str) -> list[str]:
@@ -150,7 +174,6 @@ def _paragraph(label: str, text: str) -> list[str]:
         initial_indent="  ",
         subsequent_indent="    ",
         break_on_hyphens=False,
-        break_long_words=False,
     )
 
 

@@ -65,7 +65,10 @@ class Mismatch:
                 f"not finite at {self.places} of {self.total} places, first{at} "
                 f"(got {self.got}, expected {number(self.expected)})"
             )
-        count = "wrong" if self.total == 1 else f"wrong at {self.places} of {self.total} places"
+        known = f"{self.total} places"
+        if self.total < self.wrong.numel():
+            known = f"the {self.total} places looked at"
+        count = "wrong" if self.wrong.numel() == 1 else f"wrong at {self.places} of {known}"
         return (
             f"{count}, by up to {number(self.error)}{at} "
             f"(got {number(self.got)}, expected {number(self.expected)})"

@@ -205,6 +205,11 @@ TRAPS = _catalogue(
         "the order, and a plain load-add-store loses contributions",
     ),
     Trap(
+        "reference-cycle",
+        "the output is kept alive by a reference cycle",
+        "save outputs with ctx.save_for_backward, which knows them and keeps no cycle",
+    ),
+    Trap(
         "saved-on-ctx",
         "a tensor is kept as an attribute of ctx",
         "ctx.save_for_backward(x): it checks versions, frees after backward and breaks cycles",
@@ -214,11 +219,6 @@ TRAPS = _catalogue(
         "saved-unprotected",
         "changing a tensor between forward and backward changes the gradient silently",
         "save it with ctx.save_for_backward, or save a copy",
-    ),
-    Trap(
-        "reference-cycle",
-        "the output is kept alive by a reference cycle",
-        "save outputs with ctx.save_for_backward, which knows them and keeps no cycle",
     ),
     # Layouts.
     Trap(
@@ -250,8 +250,8 @@ TRAPS = _catalogue(
     Trap(
         "ragged-edge",
         "sizes that are no multiple of the block are wrong",
-        "mask the last block's loads and stores, neutral element in the masked lanes, and size the "
-        "grid and its partials with triton.cdiv",
+        "mask the last block's loads and stores, neutral element in the masked lanes, size the "
+        "grid and its partials with triton.cdiv, and divide by the size, not by the block",
     ),
     Trap(
         "broadcast-axis",
@@ -322,8 +322,10 @@ TRAPS = _catalogue(
     ),
     Trap(
         "special-values",
-        "zeros or infinities give NaN where the answer is finite",
-        "guard the division or the logarithm; mask after exp, not only before",
+        "zeros or infinities are wrong where the answer is finite",
+        "guard the division or the logarithm, with the same eps in both passes; mask after exp, "
+        "not only before",
+        brings=("single-element",),
     ),
     Trap(
         "rounded-through-half",
@@ -354,7 +356,8 @@ TRAPS = _catalogue(
     Trap(
         "size-limit",
         "beyond some size the op is wrong or raises",
-        "loop over blocks inside the program or over programs in the grid; use 64-bit offsets",
+        "loop over blocks inside the program or over programs in the grid; use 64-bit offsets, "
+        "and for saved indices a type that holds them",
     ),
     # Composition.
     Trap(

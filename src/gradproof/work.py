@@ -19,42 +19,45 @@ from gradproof.subject import Subject
 
 T = TypeVar("T")
 
-MOST_CALLS = 150_000  # in one run, or
+MOST_CALLS = 500_000  # in one run, or
 MOST_TIMES = 3.0  # as often what the run on the inputs given takes
 
 
 @dataclass(frozen=True)
 class Climb:
-    """Ever larger runs of one op, each allowed by what the one before it took.
+    """Ever larger runs of one op, each allowed by what the two before it took.
 
-    calls, elements: of the last run measured. limit: calls; None on a GPU, which needs none.
+    calls, elements: of the last run measured. slope: calls for each further element.
+    limit: calls; None on a GPU, which needs none.
     """
 
     calls: float
     elements: int
+    slope: float
     limit: float | None
 
     @classmethod
-    def of(cls, subject: Subject) -> Climb:
+    def of(cls, subject: Subject, run: Callable[[Subject], object]) -> Climb:
         """From the foot: the run on the inputs of `subject`."""
-        elements = elements_of(subject, {})
+        elements = max(elements_of(subject, {}), 1)
         if subject.cuda:
-            return cls(0, elements, None)
-        calls, _ = counted(lambda: subject.run(subject.dy))
-        return cls(calls, elements, max(MOST_CALLS, MOST_TIMES * calls))
+            return cls(0, elements, 0, None)
+        calls, _ = counted(lambda: run(subject.at(subject.inputs)))
+        return cls(calls, elements, calls / elements, max(MOST_CALLS, MOST_TIMES * calls))
 
     def allows(self, elements: int) -> bool:
-        """Whether a run on so many elements is affordable if calls grow as elements do."""
+        """Whether a run on so many elements is affordable, going straight on from the last two."""
         if self.limit is None:
             return True
-        return self.calls * elements <= self.limit * max(self.elements, 1)
+        return self.calls + self.slope * (elements - self.elements) <= self.limit
 
     def after(self, elements: int, run: Callable[[], T]) -> tuple[Climb, T]:
         """Make a run; the next one is measured by it."""
-        if self.limit is None:
+        if self.limit is None or elements == self.elements:
             return self, run()
         calls, result = counted(run)
-        return replace(self, calls=calls, elements=elements), result
+        slope = max((calls - self.calls) / (elements - self.elements), 0.0)
+        return replace(self, calls=calls, elements=elements, slope=slope), result
 
 
 def counted(run: Callable[[], T]) -> tuple[float, T]:

@@ -14,7 +14,7 @@ from gradproof.functions import Returned, function_nodes, recorded_backwards
 from gradproof.passes import OpError, Pass, backward, draw_like, forward, leaves
 from gradproof.probe import Probe, Remark, Tried
 from gradproof.report import Finding
-from gradproof.subject import Subject, nearly_equal
+from gradproof.subject import Subject, gradient_name, nearly_equal
 from gradproof.tensors import is_float, listed, short
 
 MOST_SUBSETS = 14
@@ -59,7 +59,7 @@ def _returned(one: Returned, subject: Subject) -> Iterator[Remark]:
     wanted = {place for place, *_ in one.destinations()}
     argument = _argument_names(one)
     for place, value, shape, dtype in one.destinations():
-        name = f"the gradient of {argument(place)}"
+        name = gradient_name(argument(place))
         if value is None:
             continue  # whether it is missing or truly zero is a matter of values
         if value.shape != shape:
@@ -106,13 +106,17 @@ def _subsets(subject: Subject) -> Iterator[Remark]:
             if (g is None) != (want is None) or (
                 g is not None and want is not None and not _same(subject, i, g, want)
             ):
-                said = (
-                    f"with a gradient for {names} alone, the gradient of {subject.names[i]} differs"
-                )
-                beside = "with a gradient for every input it is another one"
+                name = gradient_name(subject.names[i])
+                what = "differs" if g is not None and want is not None else f"is {_none(g)}"
+                said = f"with a gradient for {names} alone, {name} {what}"
+                beside = f"with a gradient for every input it is {_none(want, 'another one')}"
                 yield Finding("ignores-needs-input-grad", said, beside)
                 return
     yield Tried(f"{tried} subsets of requires_grad")
+
+
+def _none(gradient: Tensor | None, otherwise: str = "not None") -> str:
+    return "None" if gradient is None else otherwise
 
 
 def _with_only(subject: Subject, subset: tuple[int, ...]) -> Pass:

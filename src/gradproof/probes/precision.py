@@ -110,13 +110,15 @@ def _accumulators(subject: Subject) -> Iterator[Remark]:
     """Lengthen one axis at a time, all terms of one sign: a half accumulator stalls."""
     positive = subject.at([x.abs() if is_float(x) else x for x in subject.inputs])
     dtype = short(working_dtype(subject.inputs))
-    foot = Climb.of(subject)
+    foot = Climb.of(subject, _losses)
     reached = []
     for axis in axes(subject):
         ladders = _ladders(positive, axis, foot)
         for name, steps in ladders.items():
             first, last = steps[0][1], max((loss for _, loss in steps), key=lambda s: s.error)
-            if last.error > max(GROWN + 8 * last.wide + 4 * last.own, GROWTH * first.error):
+            if last.error > max(GROWN + 8 * last.wide + 4 * last.own, GROWTH * first.error) and (
+                _climbs(steps) or _right_when_wide(positive, axis, name, steps)
+            ):
                 said = ", ".join(f"{number(loss.error)} at {length}" for length, loss in steps)
                 yield Finding(
                     "half-precision-accumulator",
@@ -132,13 +134,40 @@ def _accumulators(subject: Subject) -> Iterator[Remark]:
         yield Tried(f"growth in {dtype} with {listed(reached)}")
 
 
+def _climbs(steps: Sequence[tuple[int, Loss]]) -> bool:
+    """Whether the error still grows after it has appeared: an index that overflows only jumps."""
+    seen = [loss.error for _, loss in steps if loss.error > GROWN]
+    return len(seen) > 1 and seen[-1] > 1.5 * seen[0]
+
+
+def _right_when_wide(
+    subject: Subject, axis: Axis, name: str, steps: Sequence[tuple[int, Loss]]
+) -> bool:
+    """Whether float32 inputs cure it at the worst length; where they are refused, so be it."""
+    length, worst = max(steps, key=lambda step: step[1].error)
+    wide = _start(subject.in_dtype(torch.float32), axis)
+    if wide is None:
+        return True
+    try:
+        losses = _losses(_repeated(wide, axis, length // LENGTHS[0]))
+    except (OpError, NoGraphError):
+        return True
+    off = next((loss.error * loss.unit for loss in losses if loss.name == name), 0.0)
+    return off < 0.25 * worst.error * worst.unit
+
+
+def _start(subject: Subject, axis: Axis) -> Subject | None:
+    """The axis at its shortest, every dy positive."""
+    start = resized(subject, {axis: LENGTHS[0]})
+    return None if start is None else replace(start, draw_dy=_positive)
+
+
 def _ladders(subject: Subject, axis: Axis, climb: Climb) -> dict[str, list[tuple[int, Loss]]]:
     """For each output and gradient, (length, loss) as far as the work allows."""
     ladders: dict[str, list[tuple[int, Loss]]] = {}
-    start = resized(subject, {axis: LENGTHS[0]})
+    start = _start(subject, axis)
     if start is None:
         return ladders
-    start = replace(start, draw_dy=_positive)
     try:
         for length in LENGTHS:
             elements = elements_of(subject, {axis: length})

@@ -17,7 +17,7 @@ from gradproof.tensors import count, listed
 from gradproof.work import Climb
 
 # Each step is dared if the first size of the step before allows it; see gradproof.work.
-STEPS = ((1, 0, 3), (17, 16), (65, 64), (257,), (1025, 1024), (4099,), (2**20 + 1,))
+STEPS = ((1, 0, 3), (17, 16), (65, 64, 48), (257,), (1025, 1024), (4099,), (2**20 + 1,))
 EQUAL = (4, 16)  # every axis alike
 MOST_ELEMENTS = 2**21
 # What went wrong and the names of what was wrong, or a deliberate refusal as it came.
@@ -76,7 +76,7 @@ def _trials(
     subject: Subject, found: Sequence[Axis]
 ) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
     """Up each axis as far as the work allows, and all axes alike."""
-    foot = Climb.of(subject)
+    foot = Climb.of(subject, _trouble)
     for axis in found[::-1]:
         yield from _up(subject, axis, foot)
     if len(found) > 1:
@@ -148,21 +148,30 @@ def _diagnosed(
     for axis in found:
         mine = [t for t in wrong if t.alone(axis)]
         if mine:
-            yield _one_axis(subject, axis, mine, [t for t in right if t.alone(axis)])
+            given = mine[0].names[0] not in known
+            yield _one_axis(subject, axis, mine, [t for t in right if t.alone(axis)], given)
 
 
-def _one_axis(subject: Subject, axis: Axis, wrong: list[Trial], right: list[Trial]) -> Finding:
-    bad, good = (sorted(t.changed[axis] for t in trials) for trials in (wrong, right))
+def _one_axis(
+    subject: Subject, axis: Axis, wrong: list[Trial], right: list[Trial], given: bool
+) -> Finding:
+    """given: whether the size given is right; it counts with the others."""
+    bad, good = ([t.changed[axis] for t in trials] for trials in (wrong, right))
+    (good if given else bad).append(axis.size)
+    bad, good = sorted(bad), sorted(good)
     worst = max(wrong, key=lambda t: t.changed[axis])
     said = f"with {_names(subject, worst.changed)}, {worst.trouble}; wrong at {_sizes(bad)}"
     beside = f"right at {_sizes(good)}" if good else ""
     names = wrong[0].names[0]
     if bad == [1] and good:
         return Finding("single-element", said, beside, names)
-    if good and min(bad) > max(good):
+    limit = bool(good) and min(bad) > max(good)
+    if given and limit:
         return Finding("size-limit", said, beside, names)
-    if len(bad) > 1 and (block := _block(bad, good)) > 1:
-        return Finding("ragged-edge", said, f"{beside}: multiples of {block} are right", names)
+    if not limit and len(bad) > 1 and (block := _block(bad, good)) > 1:
+        padded = all(map(_is_power_of_two, good)) and not any(map(_is_power_of_two, bad))
+        rule = "powers of two" if padded else f"multiples of {block}"
+        return Finding("ragged-edge", said, f"{beside}: {rule} are right", names)
     return Finding("wrong-at-some-sizes", said, beside, names)
 
 
@@ -196,6 +205,10 @@ def _two_axes(
                 shapes = listed([str(t.sizes) for t in right[:3]])
                 return Finding("broadcast-axis", said, f"right at {shapes}", wrong[0].names[0])
     return None
+
+
+def _is_power_of_two(n: int) -> bool:
+    return n == _power_of_two(n)
 
 
 def _power_of_two(n: int) -> int:

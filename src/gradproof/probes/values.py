@@ -11,11 +11,13 @@ from torch import Tensor
 
 from gradproof.explain import nonlinear_in_dy
 from gradproof.judge import Verdict, judge, narrowed
+from gradproof.oracle import working_dtype
 from gradproof.passes import NoGraphError, OpError, draw_like
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.subject import Subject
-from gradproof.tensors import is_float, listed, short
+from gradproof.tensors import draw, is_float, largest, listed, short
 
+TINY = 1e-12  # a step away from a special value, on which a smooth formula cannot depend
 GROSS = 0.02  # of the largest entry: on extreme inputs only gross errors are held against an op
 
 
@@ -103,27 +105,33 @@ def _special(subject: Subject) -> Iterator[Remark]:
             for where, mask in (("some", _some(x)), ("a row of", _a_row(x))):
                 situation = f"special values: with {where} {subject.names[i]} set to {label}"
                 variant = _replaced(subject, i, torch.where(mask, value, x))
-                if not _finite_everywhere(variant):
+                if not _smooth(variant, i, mask):
                     continue
-                found = [f for f in _gross(variant, situation) if f.trap == "special-values"]
+                found = [replace(f, trap="special-values") for f in _gross(variant, situation)]
                 yield from found
                 if found:
                     return
     yield Tried("zeros and infinities")
 
 
-def _finite_everywhere(subject: Subject) -> bool:
-    """Whether the reference has an answer for these inputs, not only for parts of them."""
+def _smooth(subject: Subject, i: int, mask: Tensor) -> bool:
+    """Whether the reference has one answer for these inputs: finite, and no kink or tie there."""
     assert subject.reference is not None
-    dtype = max((x.dtype for x in subject.inputs if is_float(x)), key=lambda d: torch.finfo(d).eps)
-    compute = torch.float32 if dtype != torch.float64 else dtype
+    x = subject.inputs[i]
+    signs = draw(x.shape, torch.float64, x.device, 60).sign()
+    moved = torch.where(mask, x.double() + TINY * signs, x.double())
+    compute = torch.float32 if working_dtype(subject.inputs) != torch.float64 else torch.float64
     try:
-        outputs, gradients = subject.reference.at(
-            compute, subject.inputs, subject.wrt, draw_like(subject.base.outputs)
-        )
+        dy = draw_like(subject.base.outputs)
+        outputs, gradients = subject.reference.at(compute, subject.inputs, subject.wrt, dy)
+        exact = subject.reference.exact(subject.inputs, subject.wrt, dy)[1]
+        beside = subject.reference.exact(_replaced(subject, i, moved).inputs, subject.wrt, dy)[1]
     except (OpError, NoGraphError):
         return False
-    return all(bool(torch.isfinite(t).all()) for t in (*outputs, *gradients))
+    finite = all(bool(torch.isfinite(t).all()) for t in (*outputs, *gradients))
+    return finite and all(
+        largest(a - b) <= 1e-3 * largest(a) for a, b in zip(exact, beside, strict=True)
+    )
 
 
 def _ignored_targets(subject: Subject) -> Iterator[Remark]:
