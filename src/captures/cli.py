@@ -5,10 +5,14 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 
-import click
+try:
+    import click
 
-from captures.fault import Faults
-from captures.project import Project
+    from captures.fault import Faults
+    from captures.project import Project
+except KeyboardInterrupt:
+    sys.stderr.write("captures: interrupted\n")
+    sys.exit(130)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

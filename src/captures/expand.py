@@ -22,7 +22,7 @@ from captures.plain import plain
 from captures.project import Project, read_text
 from captures.resolve import Resolver, Run, Source, Words
 
-_LEFT = re.compile(r"capture:[^\s\"'<>()]+")
+_LEFT = re.compile(r"\bcapture:[^\s\"'<>()]+", re.IGNORECASE)
 
 
 def expand(project: Project) -> str:

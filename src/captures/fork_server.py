@@ -16,6 +16,7 @@ import sys
 from typing import Any
 
 from captures.child import die_with_parent, main
+from captures.orphans import adopt_orphans, kill_children
 
 # Slow to import; whatever else they need comes with them.
 _SLOW = {
@@ -66,6 +67,7 @@ def _guard(control: int, job: int, status: int, out: int, err: int, *others: int
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     die_with_parent()
+    adopt_orphans()
     child = os.fork()
     if child == 0:
         os.dup2(out, sys.stdout.fileno())
@@ -78,6 +80,7 @@ def _guard(control: int, job: int, status: int, out: int, err: int, *others: int
         os.close(descriptor)
     if child:
         _, ended = os.waitpid(child, 0)
+        kill_children()
         with contextlib.suppress(BrokenPipeError):
             os.write(status, b"%d %d\n" % (child, os.waitstatus_to_exitcode(ended)))
         os._exit(0)

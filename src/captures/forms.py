@@ -254,12 +254,12 @@ _LINK = re.compile(
     r"(?P<attributes>\{:?[^}\n]*\})?"
 )
 _DEFINITION = re.compile(
-    rf"^ *\[(?P<id>[^\]^][^\]]*)\]:\s*<?(?P<href>capture:[^>]*?)>?{_TITLE}\s*$"
+    rf"^ *\[(?P<id>[^\]^][^\]]*)\]:\s*<?(?P<href>capture:[^>]*?)>?{_TITLE}\s*$", re.IGNORECASE
 )
 _SPACED = re.compile(
     r"\]\(\s*(?P<inline>capture:[^\s)]*[ \t]+(?![\"'\s)])[^)\n]*)\)"
     r"|^ *\[[^\]^][^\]]*\]:\s*(?P<defined>capture:\S*[ \t]+(?![\"'\s]).*)$",
-    re.MULTILINE,
+    re.MULTILINE | re.IGNORECASE,
 )
 _TARGET = re.compile(
     r"^capture:(?P<target>[\w.-]+/[\w.-]+)#(?P<cell>[\w.-]+)"
@@ -268,7 +268,7 @@ _TARGET = re.compile(
 
 
 def _links(text: str, lines: list[Line], page: str, faults: list[Fault]) -> list[Shown]:
-    if "capture:" not in text:
+    if "capture:" not in text.lower():
         return []
     faults += _spaced(lines, page)
     definitions, paragraphs = _paragraphs(lines)
@@ -322,11 +322,16 @@ def _capture_links(masked: str, definitions: dict[str, str]) -> Iterator[tuple[r
         href = link["angle"] or link["inline"]
         if href is None:
             href = definitions.get(_folded(link["ref"] or link["text"]), "")
-        if href.startswith("capture:"):
+        if is_capture(href):
             yield link, href
             position = link.end()
         else:
             position = link.start() + 1  # an ordinary bracket may hold a quote
+
+
+def is_capture(href: str) -> bool:
+    """Whether a link is meant for a run; like every scheme, in letters of either case."""
+    return href.lower().startswith("capture:")
 
 
 def link_text(link: str) -> str:
@@ -363,6 +368,8 @@ def link_form(
 
 
 def _wrong_link(href: str, parts: re.Match[str] | None, text: str, image: bool) -> str:
+    if not href.startswith("capture:"):
+        return f"'{href}' has to begin with `capture:` in small letters"
     if image:
         return f"'{href}' is the target of an image; show a plot with ::: run"
     if parts is None:

@@ -33,7 +33,7 @@ from captures.blocks import (
     source_lines,
 )
 from captures.fault import Fault, Faults
-from captures.forms import Shown, front_matter_lines, link_form, parse
+from captures.forms import Shown, front_matter_lines, is_capture, link_form, parse
 from captures.project import Project
 from captures.resolve import Resolver, Run, Source, Words
 
@@ -175,7 +175,7 @@ class _Links(Treeprocessor):
         for element in root.iter():
             for attribute in ("href", "src"):
                 href = element.get(attribute, "")
-                if href.startswith("capture:"):
+                if is_capture(href):
                     self._put_in(element, attribute, href)
         self._refuse_raw_html()
         for form in self.page.links:
@@ -245,11 +245,11 @@ class _Links(Treeprocessor):
         return re.sub("\x02(\\d+)\x03", lambda found: chr(int(found[1])), html.unescape(text))
 
 
-_RAW_TARGET = re.compile(r"""<\w[^>]*\s(?:href|src)=["']?(capture:[^"'\s>]*)""")
+_RAW_TARGET = re.compile(r"""<\w[^>]*\s(?:href|src)=["']?(capture:[^"'\s>]*)""", re.IGNORECASE)
 
 
 def _may_hold_forms(text: str) -> bool:
-    return ":::" in text or "capture:" in text or "```" in text or "~~~" in text
+    return ":::" in text or "capture:" in text.lower() or "```" in text or "~~~" in text
 
 
 def _same_link(form: Shown, href: str) -> bool:

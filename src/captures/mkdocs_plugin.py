@@ -26,7 +26,7 @@ from captures.forms import read_page
 from captures.library import library
 from captures.memory import Shelf
 from captures.notebook import notebook
-from captures.project import Project
+from captures.project import Project, read_text
 from captures.recapture import Recapture
 from captures.rendering import Renderer
 from captures.resolve import Resolver
@@ -96,6 +96,15 @@ class CapturesPlugin(BasePlugin):
         if origin and self.site.repository:
             page.edit_url = self.site.repository.replace("/blob/", "/edit/", 1) + origin
         return page
+
+    def on_page_read_source(self, *, page: Any, config: MkDocsConfig) -> str | None:
+        """A page that is not UTF-8 is a fault like others; MkDocs would end with a traceback."""
+        path = page.file.abs_src_path  # None for what was made in memory
+        try:
+            return read_text(Path(path), f"docs/{page.file.src_uri}") if path else None
+        except Faults as found:
+            self._note(found)
+            return ""
 
     def on_page_markdown(
         self, markdown: str, *, page: Any, config: MkDocsConfig, files: Files

@@ -88,8 +88,11 @@ def select(project: Project, wanted: Sequence[str]) -> list[str]:
 
 
 def _as_name(project: Project, given: str) -> str:
-    path = Path(given).resolve()
-    if path.exists() and path.is_relative_to(project.examples):
+    try:
+        path = Path(given).resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):  # no file, a loop of links, no path at all
+        path = project.root
+    if path.is_relative_to(project.examples):
         given = path.relative_to(project.examples).as_posix()
     return given.removesuffix("/").removeprefix("examples/").removesuffix(".py")
 

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import textwrap
 from io import BytesIO, TextIOWrapper
 
 import pytest
@@ -84,6 +85,36 @@ def test_outside_a_project_one_line(tmp_path, captures, monkeypatch) -> None:
     status, _, err = captures("run")
     assert status == 1
     assert "no mkdocs.yml here" in err
+
+
+def test_a_loop_of_links_is_no_example(sandbox, captures) -> None:
+    (sandbox.project.root / "loop").symlink_to("loop")
+    status, _, err = captures("run", "loop", "\0")
+    assert status == 2
+    assert err.count("there is no such example") == err.count("\n") == 2
+
+
+@pytest.mark.parametrize("module", ["click", "captures/check"])
+def test_ctrl_c_during_an_import_is_one_line(sandbox, module) -> None:
+    """Ctrl-C comes as the command imports ``module``, here one of that name before the real one."""
+    stops = sandbox.write(f"early/{module}.py", "import os\nos.kill(os.getpid(), 2)\n")
+    starts = f"""
+    import sys
+    import captures
+    sys.path.insert(0, {str(sandbox.project.root / "early")!r})
+    captures.__path__.insert(0, {str(stops.parent)!r})
+    sys.argv = ["captures", "check"]
+    from captures.cli import main
+    main()
+    """
+    said = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(starts)],
+        cwd=sandbox.project.root,
+        capture_output=True,
+        text=True,
+    )
+    assert said.stderr.strip() == "captures: interrupted"
+    assert said.returncode == 130
 
 
 def test_runs_as_a_module() -> None:

@@ -1,4 +1,5 @@
 import os
+import sys
 import threading
 import time
 from pathlib import Path
@@ -311,3 +312,27 @@ def test_it_writes_nothing_beside_the_script(sandbox) -> None:
     before = sandbox.state()
     assert run(sandbox, text).failure is None
     assert sandbox.state().keys() == before.keys()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans on")
+@pytest.mark.parametrize("ends", ["time.sleep(60)", "pass"])
+def test_what_an_example_started_ends_with_it(sandbox, tmp_path, ends: str) -> None:
+    """Also where it got a session of its own, and its parent has ended."""
+    started = tmp_path / "started"
+    text = f"""
+    # time limit: 2 s
+    # %% one
+    import os, time, pathlib
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            pathlib.Path("{started}").write_text(str(os.getpid()))
+            time.sleep(60)
+        os._exit(0)
+    while not os.path.exists("{started}") or not os.path.getsize("{started}"):
+        time.sleep(0.01)
+    {ends}
+    """
+    failure = run(sandbox, text).failure
+    assert (failure is None) == (ends == "pass")
+    assert not Path(f"/proc/{started.read_text()}").exists()

@@ -111,6 +111,9 @@ def test_mkdocstrings_keeps_its_own_form() -> None:
         ("[](capture:a/one#x:H100 speed)", "'capture:a/one#x:H100 speed' holds a space"),
         ("| a | [](capture:a/one#x:top speed@gpu) |", "write <capture:a/one#x:top speed@gpu>"),
         ("[r]: capture:a/one#x:H100 speed", "'capture:a/one#x:H100 speed' holds a space"),
+        ("[0.5](CAPTURE:a/one#x)", "'CAPTURE:a/one#x' has to begin with `capture:`"),
+        ("[](Capture:a/one#x:H100 speed)", "'Capture:a/one#x:H100 speed' holds a space"),
+        ("[0.5][r]\n\n[r]: <Capture:a/one#x>", "'Capture:a/one#x' has to begin with `capture:`"),
     ],
 )
 def test_malformed_forms_are_faults(line: str, said: str) -> None:

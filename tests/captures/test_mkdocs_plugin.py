@@ -230,6 +230,12 @@ def test_every_fault_of_every_page_in_one_go(house) -> None:
     assert said[-1].startswith("captures: 4 faults")
 
 
+@pytest.mark.parametrize("page", ["docs/index.md", "docs/lessons/one.md"])
+def test_a_page_that_is_not_utf_8_is_a_fault(house, page) -> None:
+    (house.project.root / page).write_bytes("# Überschrift\n".encode("latin-1"))
+    assert any(said.startswith(f"{page}: is not UTF-8 (byte 2: ") for said in refusals(house))
+
+
 def test_a_deleted_cell_fails_where_it_is_shown(house) -> None:
     house.example("a/one", SCRIPT.replace("# %% claim\n", ""))
     record(house)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,12 @@ SCRIPT = '# %% claim\nfrom gk.gelu import gelu\n\nprint("twice:", gelu(1))\n'
 @pytest.fixture
 def house(sandbox, caplog):
     caplog.set_level(logging.INFO, "mkdocs")
+    limit = sys.getrecursionlimit()
+    yield furnish(sandbox)
+    sys.setrecursionlimit(limit)  # which mkdocstrings raises
+
+
+def furnish(sandbox):
     sandbox.write("mkdocs.yml", CONFIG)
     sandbox.write("theme/main.html", MAIN)
     sandbox.write("src/gk/__init__.py", "")
