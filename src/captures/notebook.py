@@ -64,6 +64,7 @@ class _Notebook:
     changed: dict[str, set[str]] = field(default_factory=dict)  # example: names others bound since
     defined: dict[tuple[str, str], Definition] = field(default_factory=dict)  # still unharmed
     imported: dict[str, Import] = field(default_factory=dict)  # by the name bound
+    futures: set[Import] = field(default_factory=set)
     machines: set[str] = field(default_factory=set)
 
     def add_prose(self, markdown: str) -> None:
@@ -90,7 +91,13 @@ class _Notebook:
         self.changed[example] = set()
 
     def _add_definitions(self, parts: Inlined) -> None:
-        imports = [each for each in parts.imports if self.imported.get(each.bound) != each]
+        futures = {each for each in parts.imports if each.module == "__future__"}
+        self.futures |= futures
+        imports = [
+            each
+            for each in parts.imports
+            if each not in futures and self.imported.get(each.bound) != each
+        ]
         self.imported |= {each.bound: each for each in imports}
         modules = [
             (origin, [d for d in definitions if (origin, d.text) not in self.defined])
@@ -143,13 +150,21 @@ class _Notebook:
         cell = {"cell_type": kind, "id": identity, "metadata": {}, "source": _lines(source)}
         self.cells.append(cell | more)
 
+    def _insert(self, index: int, kind: str, source: str, **more: Any) -> None:
+        after = self.cells[index:]
+        del self.cells[index:]
+        self._add(kind, source, **more)
+        self.cells += after
+
     def text(self) -> str:
+        if self.futures:
+            # Python takes these before any other code only, should somebody join the cells.
+            first = [cell["cell_type"] for cell in self.cells].index("code")
+            source = import_lines(sorted(self.futures))
+            self._insert(first, "code", source, outputs=[], execution_count=None)
         if self.machines:
             note = f"The outputs below were recorded on {'; '.join(sorted(self.machines))}."
-            first, *rest = self.cells
-            self.cells = [first]
-            self._add("markdown", note)
-            self.cells += rest
+            self._insert(1, "markdown", note)
         content = {
             "cells": self.cells,
             "metadata": {

@@ -131,6 +131,17 @@ def test_executed_from_top_to_bottom_it_says_what_it_shows(house, tmp_path) -> N
     assert done.stdout.count("second: 5") == 1
 
 
+def test_future_imports_come_before_all_other_code(house) -> None:
+    house.write(
+        "src/gk/late.py", "from __future__ import annotations\n\n\ndef f(x: X):\n    return x\n"
+    )
+    house.example("a/two", "# %% claim\nfrom gk.late import f\n\nprint(f(7))\n")
+    house.record("a/two", {"claim": "7"})
+    code = cells(house, "code")
+    assert code[0] == "from __future__ import annotations"
+    compile("\n\n".join(code), "book.py", "exec")
+
+
 def test_what_examples_share_is_written_out_once(house) -> None:
     # Each of the two definitions reads the other's; the second example binds a name of theirs.
     house.write(
