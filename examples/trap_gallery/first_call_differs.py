@@ -57,7 +57,7 @@ def reference(x, w):
 
 # %% wrong
 torch.manual_seed(0)
-x = torch.randn(500, device=device).requires_grad_()
+x = torch.randn(20, device=device).requires_grad_()
 w = torch.tensor(1.5, device=device, requires_grad=True)
 
 for call in (1, 2):

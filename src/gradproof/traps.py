@@ -409,18 +409,6 @@ TRAPS = _catalogue(
     ),
     # Wrong, and no more can be said.
     Trap(
-        "wrong-at-some-sizes",
-        "wrong at some sizes and right at others",
-        "compare the sizes that fail with the block sizes and the grid",
-        generic=True,
-    ),
-    Trap(
-        "wrong-in-some-dtypes",
-        "right in one dtype and wrong in another",
-        "widen every load with .to(tl.float32) before arithmetic, and store in the pointer's dtype",
-        generic=True,
-    ),
-    Trap(
         "backward-raises",
         "the backward raises",
         "read the error below; it came out of your backward",
@@ -436,6 +424,18 @@ TRAPS = _catalogue(
         "wrong-gradient",
         "the gradient is wrong",
         "derive it again, and compare term by term at the place named",
+        generic=True,
+    ),
+    Trap(
+        "wrong-at-some-sizes",
+        "wrong at some sizes and right at others",
+        "compare the sizes that fail with the block sizes and the grid",
+        generic=True,
+    ),
+    Trap(
+        "wrong-in-some-dtypes",
+        "right in one dtype and wrong in another",
+        "widen every load with .to(tl.float32) before arithmetic, and store in the pointer's dtype",
         generic=True,
     ),
 )

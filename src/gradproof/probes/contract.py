@@ -15,7 +15,7 @@ from gradproof.passes import OpError, Pass, backward, draw_like, forward, leaves
 from gradproof.probe import Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.subject import Subject, gradient_name, nearly_equal
-from gradproof.tensors import is_float, listed, short
+from gradproof.tensors import is_float, listed, number, short
 
 MOST_SUBSETS = 14
 
@@ -107,16 +107,17 @@ def _subsets(subject: Subject) -> Iterator[Remark]:
                 g is not None and want is not None and not _same(subject, i, g, want)
             ):
                 name = gradient_name(subject.names[i])
-                what = "differs" if g is not None and want is not None else f"is {_none(g)}"
-                said = f"with a gradient for {names} alone, {name} {what}"
-                beside = f"with a gradient for every input it is {_none(want, 'another one')}"
+                said = f"with a gradient for {names} alone, {name} is {_kind(g)}"
+                beside = f"with a gradient for every input it is {_kind(want)}"
                 yield Finding("ignores-needs-input-grad", said, beside)
                 return
     yield Tried(f"{tried} subsets of requires_grad")
 
 
-def _none(gradient: Tensor | None, otherwise: str = "not None") -> str:
-    return "None" if gradient is None else otherwise
+def _kind(gradient: Tensor | None) -> str:
+    if gradient is None:
+        return "None"
+    return f"of norm {number(float(gradient.double().norm()))}"
 
 
 def _with_only(subject: Subject, subset: tuple[int, ...]) -> Pass:

@@ -168,7 +168,8 @@ def _one_axis(
     limit = bool(good) and min(bad) > max(good)
     if given and limit:
         return Finding("size-limit", said, beside, names)
-    if not limit and len(bad) > 1 and (block := _block(bad, good)) > 1:
+    sampled = isinstance(subject.oracle, FiniteDifferences)  # then right is less sure than wrong
+    if not limit and (given or not sampled) and len(bad) > 1 and (block := _block(bad, good)) > 1:
         padded = all(map(_is_power_of_two, good)) and not any(map(_is_power_of_two, bad))
         rule = "powers of two" if padded else f"multiples of {block}"
         return Finding("ragged-edge", said, f"{beside}: {rule} are right", names)
