@@ -15,7 +15,7 @@ BIN = Path(sys.executable).parent
 
 FIGURES = [
     ("captures check on the whole tree", [BIN / "captures", "check"], 1.0),
-    ("strict build with fresh captures", [BIN / "mkdocs", "build", "--strict", "--quiet"], 4.0),
+    ("strict build with fresh captures", [BIN / "mkdocs", "build", "--strict"], 4.0),
 ]
 
 
@@ -29,5 +29,6 @@ ENVIRONMENT = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
 
 if __name__ == "__main__":
     for what, command, limit in FIGURES:
+        seconds(command)  # after a change of the tree, the first has more to do
         figure = statistics.median(seconds(command) for _ in range(5))
         print(f"{what}: {figure:.2f} s (meant to stay under {limit:g} s)")

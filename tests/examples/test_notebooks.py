@@ -32,16 +32,7 @@ def recorded(cell: dict) -> Output | None:
     return transcript.output(cell["metadata"]["cell"]) if transcript else None
 
 
-# gradproof begins its modules with an import from __future__, which may stand at the top only.
-SPLIT = pytest.mark.xfail(strict=True, reason="gradproof's future import stands in a later cell")
-
-
-def lesson(page: Path):
-    uses_gradproof = page.stem in ("proving", "trap-gallery")
-    return pytest.param(page, id=page.stem, marks=SPLIT if uses_gradproof else ())
-
-
-@pytest.mark.parametrize("page", map(lesson, lesson_paths(PROJECT)))
+@pytest.mark.parametrize("page", lesson_paths(PROJECT), ids=lambda page: page.stem)
 def test_a_notebook_says_what_was_recorded(page: Path, alone, assert_claims) -> None:
     cells = code_cells(page)
     source = "\n\n".join("".join(cell["source"]) for cell in cells)
