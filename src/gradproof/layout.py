@@ -21,6 +21,7 @@ def rearranged(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
         yield "stored last dimension first", _stored_by(tensor, list(range(tensor.ndim))[::-1])
     if tensor.ndim >= 1:
         yield "sliced [..., ::2]", _every_second(tensor)
+    if tensor.ndim >= 2:
         yield "sliced out of longer rows, as cat and split leave it", _out_of_longer_rows(tensor)
     yield "offset by one element", _offset(tensor)
 

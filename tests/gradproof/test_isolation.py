@@ -1,11 +1,14 @@
 """A crash or a hang in the op is a finding, and the probes after it still run."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
 
 import pytest
+
+from gradproof.load import UnusableError, load_case
 
 OPS = """
     import ctypes, os, signal, time
@@ -64,7 +67,7 @@ def test_a_fault_is_reported_and_the_next_probe_runs(gradproof):
 
 
 def test_a_hang_is_reported(gradproof):
-    done = gradproof("ops.py:endless", "--probes", "layouts", "--patience", "15")
+    done = gradproof("ops.py:endless", "--probes", "layouts", "--patience", "2")
     assert done.returncode == 1
     assert "hang: the op did not come back" in done.stdout
 
@@ -82,11 +85,6 @@ def test_inputs_by_shape_and_a_reference_by_name(gradproof):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere:op"], "no module named 'nowhere'"),
-        (["ops.py:missing"], "ops.py has no missing"),
-        (["missing.py:op"], "no file 'missing.py'"),
-        (["ops"], "expected package.module:name or path/to/file.py:name"),
-        (["torch:exp"], "'torch:exp' is no Case and returns none"),
         (["torch:exp", "--inputs", "flt[3]"], "inputs 'flt[3]': expected"),
         (["ops.py:fine", "--probes", "value"], "no probe named 'value'"),
     ],
@@ -97,6 +95,26 @@ def test_a_wrong_command_line_is_one_clear_line(gradproof, arguments, message):
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere:op"], "no module named 'nowhere', wanted for 'nowhere'"),
+        (["ops.py:missing"], "'ops.py:missing': ops.py has no missing"),
+        (["missing.py:op"], "no file 'missing.py'"),
+        (["ops"], "'ops': expected package.module:name or path/to/file.py:name"),
+        (["torch:exp"], "'torch:exp' is no Case and returns none: give its inputs"),
+        (["torch:exp", "float32[3]", "torch:pi"], "'torch:pi': expected a callable, got float"),
+    ],
+)
+def test_what_a_name_leads_to_is_said_in_one_line(tmp_path, monkeypatch, arguments, message):
+    (tmp_path / "ops.py").write_text(textwrap.dedent(OPS))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    with pytest.raises(UnusableError, match=f"^{re.escape(message)}$"):
+        load_case(*arguments)
+    sys.modules.pop("_gradproof_ops_py", None)
 
 
 def test_one_pytest_test_for_each_probe(tmp_path, child_environment):

@@ -6,9 +6,9 @@ import torch
 from gradproof.layout import expanded, rearranged
 
 
-@pytest.mark.xfail(strict=True, reason="two of the layouts of a cube are one and the same")
-def test_values_are_kept_and_strides_are_not():
-    x = torch.randn(2, 3, 4)
+@pytest.mark.parametrize("shape", [(), (4,), (3, 4), (2, 3, 4), (2, 3, 4, 5)])
+def test_values_are_kept_and_strides_are_not(shape):
+    x = torch.randn(shape)
     strides = set()
     for label, laid in rearranged(x):
         assert torch.equal(laid, x), label
@@ -26,14 +26,21 @@ def dy_of(consume):
     return seen[0]
 
 
-@pytest.mark.xfail(strict=True, reason="an expanded column is not among the layouts tried")
 def test_autograd_really_hands_these_over():
-    summed = dy_of(lambda y: y.sum().backward())
-    assert summed.stride() == (0, 0)
-    assert dy_of(lambda y: y.sum(0).backward(torch.randn(4))).stride() == (0, 1)
-    assert dy_of(lambda y: y.sum(1).backward(torch.randn(3))).stride() == (1, 0)
-    assert dy_of(lambda y: y.t().backward(torch.randn(4, 3))).stride() == (1, 3)
+    handed = {
+        dy_of(lambda y: y.sum().backward()).stride(),
+        dy_of(lambda y: y.sum(0).backward(torch.randn(4))).stride(),
+        dy_of(lambda y: y.sum(1).backward(torch.randn(3))).stride(),
+        dy_of(lambda y: y.t().backward(torch.randn(4, 3))).stride(),
+    }
+    assert handed == {(0, 0), (0, 1), (1, 0), (1, 3)}
+    plain = torch.randn(3, 4)
+    tried = {laid.stride() for _, laid in (*rearranged(plain), *expanded(plain))}
+    assert handed <= tried
+
+
+def test_cat_hands_over_a_piece_of_longer_rows():
     joined = dy_of(lambda y: torch.cat([y, y.detach()], 1).backward(torch.randn(3, 8)))
     assert joined.stride() == (8, 1)
-    tried = {laid.stride() for _, laid in (*rearranged(summed), *expanded(summed))}
-    assert {(0, 0), (0, 1), (4, 0), (1, 3)} <= tried
+    longer = [laid.stride() for label, laid in rearranged(joined.contiguous()) if "cat" in label]
+    assert [(rows > 4, columns) for rows, columns in longer] == [(True, 1)]

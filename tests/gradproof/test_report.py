@@ -35,7 +35,6 @@ def test_what_a_trap_brings_is_left_out():
     assert report_of(consequence).traps == ("microbatches-disagree",)
 
 
-@pytest.mark.xfail(strict=True, reason="a line of a report may be longer than a terminal is wide")
 def test_the_report_says_trap_evidence_mend_and_link(square):
     text = str(prove(lambda x: square(x) * 1, (torch.randn(2, 3),), reference=torch.exp))
     assert "wrong-forward: the forward is not the reference's" in text

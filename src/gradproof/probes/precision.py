@@ -16,10 +16,11 @@ from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.sizing import Axis, accepts, axes, elements_of, resized
 from gradproof.subject import Subject, output_name
-from gradproof.tensors import HALF, is_float, largest, listed, number, short
+from gradproof.tensors import HALF, draw, is_float, largest, listed, number, short
 from gradproof.work import Climb
 
 LENGTHS = (16, 64, 512, 4096, 32768)  # of the sum; each is dared if the one before allows it
+TINY = 1e-12  # of the offset: a step on which a smooth formula cannot depend
 COARSE = 2.0  # in half-precision epsilons of the largest entry: no honest op loses as much
 GROWN = 2.0  # the same for a sum of terms of one sign, if it grew to that with the length
 GROWTH = 3.0
@@ -221,7 +222,11 @@ def _statistics(subject: Subject, before: list[Loss]) -> Iterator[Remark]:
         moved = _with_input(subject, i, (x.double() + offset).to(x.dtype))
         try:
             after = _losses(moved)
-            steady = _unchanged(moved, _with_input(moved, i, moved.inputs[i].double() - offset))
+            there = moved.inputs[i].double()
+            nudge = TINY * draw(x.shape, torch.float64, x.device, 60).sign()
+            # Rounded so far from 0, entries may be equal: which is the largest has no answer then.
+            steady = _unchanged(moved, _with_input(moved, i, there - offset))
+            steady &= _unchanged(moved, _with_input(moved, i, there + nudge * offset))
         except (OpError, NoGraphError):
             continue
         for loss in after:

@@ -1,0 +1,85 @@
+"""What a report says depends on work counted, never on how fast the machine is."""
+
+import cProfile
+import time
+
+import torch
+
+from gradproof import Case, prove
+from gradproof.subject import Subject
+from gradproof.work import MOST_CALLS, Climb, counted
+
+
+class Limited(torch.autograd.Function):
+    """x², with a gradient that is wrong beyond five hundred elements."""
+
+    wait = 0.0
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        until = time.process_time() + Limited.wait
+        while time.process_time() < until:
+            pass
+        return x * x
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return (2 if x.numel() < 500 else 3) * x * dy
+
+
+def test_a_slow_machine_prints_the_same_report(monkeypatch):
+    def report():
+        return str(prove(Limited.apply, (x,), reference=torch.square, probes=probes))
+
+    x, probes = torch.linspace(-2, 2, 7), ["values", "sizes", "precision"]
+    fast = report()
+    monkeypatch.setattr(Limited, "wait", 0.02)
+    assert report() == fast
+    assert "size-limit" in fast
+    assert "right at 1, 3, 7, 16, 17, 48 and 3 more sizes" in fast
+
+
+def nothing():
+    pass
+
+
+def call(times):
+    for _ in range(times):
+        nothing()
+
+
+def test_calls_are_counted_exactly_and_again_the_same():
+    assert {counted(lambda: call(100))[0] for _ in range(3)} == {102}
+
+
+def test_under_another_profiler_nothing_is_counted_and_nothing_breaks():
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        assert counted(lambda: 5) == (float("inf"), 5)
+    finally:
+        profiler.disable()
+
+
+def climb_of(calls_for_each_element):
+    def op(x):
+        call(x.numel() * calls_for_each_element)
+        return x * x
+
+    subject = Subject.of(Case(op, (torch.randn(100),), torch.square))
+    return Climb.of(subject, lambda s: s.base)
+
+
+def test_a_climb_ends_where_the_calls_would_be_too_many():
+    climb = climb_of(20)
+    enough = MOST_CALLS // 20
+    assert climb.allows(enough // 2)
+    assert not climb.allows(enough * 2)
+
+
+def test_what_costs_the_same_at_any_size_is_climbed_to_the_top():
+    climb = climb_of(0)
+    climb, _ = climb.after(1000, lambda: call(10))
+    assert climb.allows(2**21)
