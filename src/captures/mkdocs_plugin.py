@@ -17,22 +17,19 @@ from mkdocs.plugins import BasePlugin, CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.toc import get_toc
 
-from captures import ingredients
 from captures.blocks import RUNS_PAGE, Site, relative
-from captures.expand import expand, lesson_paths
+from captures.expand import lesson_paths
 from captures.fault import Fault, Faults
-from captures.fingerprint import flat
 from captures.forms import read_page
 from captures.library import library
 from captures.memory import Shelf
-from captures.notebook import notebook
 from captures.project import Project, read_text
+from captures.published import Published
 from captures.recapture import Recapture
 from captures.rendering import Renderer
 from captures.resolve import Resolver
 from captures.runs_page import runs_page
-from captures.script import Script, script_names
-from captures.standalone import runnable, standalone
+from captures.script import script_names
 from captures.transcript import transcript_path
 
 # MkDocs counts the warnings of its own loggers; a strict build fails on any.
@@ -73,15 +70,16 @@ class CapturesPlugin(BasePlugin):
             server.watch(str(self.recapture.signals))
 
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
-        self.resolver = Resolver(self.project)
+        resolver = Resolver(self.project)
+        self.published = Published(resolver, self.shelf)
+        self.renderer = Renderer(resolver, self.shelf, self.site)
         for name in script_names(self.project):
             self._add_scripts(files, config, name)
         self._add_generated(files, config, RUNS_PAGE, lambda: runs_page(self.project))
-        self._add_generated(files, config, "llms-full.txt", self._expanded)
+        self._add_generated(files, config, "llms-full.txt", self.published.lessons)
         for page in lesson_paths(self.project):
             self._add_notebook(files, config, page)
         _drop_unfinished(config)
-        self.renderer = Renderer(self.shelf, self.resolver, self.site)
         return files
 
     def on_pre_page(self, page: Any, *, config: MkDocsConfig, files: Files) -> Any:
@@ -126,7 +124,7 @@ class CapturesPlugin(BasePlugin):
     def _hide_code(self, context: Any, *, page: Any, config: MkDocsConfig, nav: Any) -> None:
         """A search is for words: what a page says and what its runs printed."""
         self._content = page.content
-        excluded = page.meta.get("search", {}).get("exclude")
+        excluded = (page.meta.get("search") or {}).get("exclude")
         page.content = "" if excluded else _CODE.sub("", page.content)
 
     @event_priority(-100)
@@ -164,29 +162,16 @@ class CapturesPlugin(BasePlugin):
         env.bytecode_cache = FileSystemBytecodeCache(str(folder))
 
     def _add_scripts(self, files: Files, config: MkDocsConfig, name: str) -> None:
-        """The example as it is, on its own, and up to each cell that a page shows."""
         try:
-            script = library(self.project).script(name)
-            cells = [c.name for c in script.cells if (name, c.name) in self.resolver.places]
-            written = self.shelf.recall(
-                f"scripts/{name}",
-                [*cells, *flat(library(self.project).texts(script))],
-                lambda: self._written(script, cells),
-            )
+            written = self.published.scripts(name)
         except Faults as found:
             self._note(found)
             return
-        _add(files, config, f"scripts/{name}.py", script.text)
         for uri, text in written.items():
             _add(files, config, uri, text)
-        for path in sorted(script.path.parent.glob(f"{script.path.stem}.*.svg")):
-            _add_copy(files, config, f"examples/{script.path.parent.name}/{path.name}", path)
-
-    def _written(self, script: Script, cells: list[str]) -> dict[str, str]:
-        texts = {f"standalone/{script.name}.py": standalone(self.project, script)}
-        for cell in cells:
-            texts[f"runnable/{script.name}/{cell}.py"] = runnable(self.project, script, cell)
-        return texts
+        lesson, _, example = name.partition("/")
+        for path in sorted((self.project.examples / lesson).glob(f"{example}.*.svg")):
+            _add_copy(files, config, f"examples/{lesson}/{path.name}", path)
 
     def _add_generated(self, files: Files, config: MkDocsConfig, uri: str, write: Any) -> None:
         try:
@@ -194,24 +179,12 @@ class CapturesPlugin(BasePlugin):
         except Faults as found:
             self._note(found)
 
-    def _expanded(self) -> str:
-        texts = ingredients.of_pages(self.resolver, lesson_paths(self.project))
-        return self.shelf.recall("llms-full", flat(texts), lambda: expand(self.project))
-
-    def _notebook(self, page: Path, site_url: str) -> str:
-        texts = ingredients.of_pages(self.resolver, [page])
-        return self.shelf.recall(
-            f"notebooks/{page.stem}",
-            [site_url, *flat(texts)],
-            lambda: notebook(self.project, page, site_url),
-        )
-
     def _add_notebook(self, files: Files, config: MkDocsConfig, page: Path) -> None:
         """As a file on disk: mkdocs-jupyter passes over files that exist in memory only."""
         folder = self.project.cache / "notebooks"
         uri = f"notebooks/{page.stem}.ipynb"
         try:
-            content = self._notebook(page, config.site_url or "")
+            content = self.published.notebook(page, config.site_url or "")
         except Faults as found:
             self._note(found)
             return

@@ -29,9 +29,9 @@ _SYMBOL = re.compile(r"^\s*:::\s*\S+\s*$", re.MULTILINE)
 class Renderer:
     """Renders the pages of one build."""
 
-    def __init__(self, shelf: Shelf, resolver: Resolver, site: Site):
-        self.shelf = shelf
+    def __init__(self, resolver: Resolver, shelf: Shelf, site: Site):
         self.resolver = resolver
+        self.shelf = shelf
         self.site = site
         self._surroundings: list[str] = []
 
