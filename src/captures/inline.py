@@ -14,6 +14,7 @@ from pathlib import Path
 
 from captures.definitions import Definition, Module, parse_module, read_module
 from captures.fault import Fault, Faults
+from captures.imports import absolute
 from captures.project import Project
 from captures.rename import rename
 from captures.script import Cell, Script
@@ -204,7 +205,7 @@ class _Inliner:
         statement = ask.node.node
         if not isinstance(statement, ast.ImportFrom):
             return False
-        return self._find(_absolute(statement, self._package(self.script.path))) is not None
+        return self._find(absolute(statement, self._package(self.script.path))) is not None
 
     def _key(self, ask: _Ask) -> tuple[str, str, str]:
         """What following a name depends on: its import, and what is read from a module."""
@@ -262,7 +263,7 @@ class _Inliner:
             if isinstance(statement, ast.Import):
                 return Import(alias.name, "", bound)
             assert isinstance(statement, ast.ImportFrom)
-            module = _absolute(statement, self._package(path))
+            module = absolute(statement, self._package(path))
             target = self._find(module)
             if target is None:
                 return Import(module, alias.name, bound)
@@ -454,7 +455,7 @@ class _Inliner:
             begun.add(path)
             for definition in self._module(path).definitions:
                 if isinstance(definition.node, ast.ImportFrom):
-                    module = _absolute(definition.node, self._package(path))
+                    module = absolute(definition.node, self._package(path))
                     names = ["", *(f".{alias.name}" for alias in definition.node.names)]
                     for target in filter(None, (self._find(module + name) for name in names)):
                         visit(target)
@@ -557,13 +558,6 @@ def _bound(alias: ast.alias) -> str:
 def _aliases(node: ast.stmt) -> Iterator[ast.alias]:
     assert isinstance(node, ast.Import | ast.ImportFrom)
     yield from node.names
-
-
-def _absolute(node: ast.ImportFrom, package: str) -> str:
-    if not node.level:
-        return node.module or ""
-    parts = package.split(".")
-    return ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [node.module])])
 
 
 def _changed(definition: Definition) -> frozenset[str]:
