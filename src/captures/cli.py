@@ -40,7 +40,8 @@ def run_command(
 
     from captures.machine import probe
     from captures.progress import Display
-    from captures.run import run, select
+    from captures.run import run
+    from captures.selection import select
 
     if force and check:
         raise click.UsageError("--force rewrites transcripts and --check writes nothing: take one")

@@ -11,13 +11,12 @@ from captures.blocks import Site, anchor, indented, run_lines, source_lines
 from captures.fault import Fault, Faults
 from captures.forms import (
     Shown,
-    front_matter_lines,
     is_definition,
     link_text,
     parse,
-    scan,
     without_code_spans,
 )
+from captures.lines import front_matter_lines, scan
 from captures.plain import plain
 from captures.project import Project, read_text
 from captures.resolve import Resolver, Run, Source, Words

@@ -33,7 +33,8 @@ from captures.blocks import (
     source_lines,
 )
 from captures.fault import Fault, Faults
-from captures.forms import Shown, front_matter_lines, is_capture, link_form, parse
+from captures.forms import Shown, is_capture, link_form, parse
+from captures.lines import front_matter_lines
 from captures.project import Project
 from captures.resolve import Resolver, Run, Source, Words
 

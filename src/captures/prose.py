@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from captures.fault import Fault, Faults
-from captures.forms import Line, front_matter_lines, is_definition, parse, scan
+from captures.forms import is_definition, parse
 from captures.library import library
+from captures.lines import Line, front_matter_lines, scan
 from captures.project import Project, read_text
 
 _UNITS = (

@@ -1,7 +1,6 @@
 """Run examples on this machine and bring their transcripts up to date."""
 
 import difflib
-import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 from captures.execute import Failure, execute
 from captures.fault import Fault, Faults
@@ -18,7 +16,8 @@ from captures.forked import ForkServer
 from captures.machine import Machine
 from captures.normalise import claims
 from captures.project import Project
-from captures.script import Script, read_script, script_names
+from captures.script import Script, read_script
+from captures.store import Store
 from captures.transcript import (
     Output,
     Transcript,
@@ -59,42 +58,6 @@ class Watcher:
     def finished(self, outcome: Outcome) -> None: ...
 
     def interrupted(self, everything: bool) -> None: ...
-
-
-def select(project: Project, wanted: Sequence[str]) -> list[str]:
-    """The examples meant by names, lesson directories or paths; all of them for none.
-
-    Raises ``Faults`` that name near matches.
-    """
-    names = script_names(project)
-    if not wanted:
-        return names
-    chosen: list[str] = []
-    faults = []
-    for given in wanted:
-        name = _as_name(project, given)
-        matching = [n for n in names if n == name or n.startswith(f"{name}/")]
-        if matching:
-            chosen += matching
-            continue
-        known = {*names, *(n.split("/")[0] for n in names)}
-        by_stem = [n for n in names if n.split("/")[1] == name]
-        near = by_stem or difflib.get_close_matches(name, sorted(known), 3, 0.5)
-        hint = f"did you mean {', '.join(near)}?" if near else "`captures run` takes them all"
-        faults.append(Fault(given, 0, f"there is no such example; {hint}"))
-    if faults:
-        raise Faults(faults)
-    return list(dict.fromkeys(chosen))
-
-
-def _as_name(project: Project, given: str) -> str:
-    try:
-        path = Path(given).resolve(strict=True)
-    except (OSError, RuntimeError, ValueError):  # no file, a loop of links, no path at all
-        path = project.root
-    if path.is_relative_to(project.examples):
-        given = path.relative_to(project.examples).as_posix()
-    return given.removesuffix("/").removeprefix("examples/").removesuffix(".py")
 
 
 def run(
@@ -173,7 +136,7 @@ class _Task:
             return Outcome(name, "failed", "could not be recorded", faults=(fault,))
 
     def _settle(self, script: Script, code: str) -> Outcome:
-        store = _Memory(self.project, self.machine)
+        store = Store(self.project, self.machine)
         if not (self.force or self.check):
             known = store.recall(script.name, code)
             if known:
@@ -181,7 +144,7 @@ class _Task:
                 return Outcome(script.name, "known", note, 0.0, difference)
         return self._execute(script, code, store)
 
-    def _execute(self, script: Script, code: str, store: "_Memory") -> Outcome:
+    def _execute(self, script: Script, code: str, store: Store) -> Outcome:
         self.watcher.started(script.name)
         event = self.running[script.name] = threading.Event()
         try:
@@ -296,32 +259,6 @@ def _drop_figures(project: Project, former: Transcript, keep: dict[str, bytes]) 
     for output in former.outputs:
         for name in set(output.figures) - set(keep):
             (directory / name).unlink(missing_ok=True)
-
-
-class _Memory:
-    """What already ran on this machine with these versions, as transcripts in the cache."""
-
-    def __init__(self, project: Project, machine: Machine):
-        words = (machine.kind, machine.device, machine.torch, machine.triton, machine.python)
-        name = re.sub(r"[^\w.+]+", "-", " ".join(words))
-        self.kind = machine.kind
-        self.store = Project(project.cache / name)
-
-    def recall(self, example: str, code: str) -> tuple[Transcript, dict[str, bytes]] | None:
-        try:
-            known = read_transcript(self.store, example, self.kind)
-        except Faults:
-            return None
-        if known is None or known.fingerprint != code:
-            return None
-        directory = transcript_path(self.store, example, self.kind).parent
-        names = [name for output in known.outputs for name in output.figures]
-        return known, {name: (directory / name).read_bytes() for name in names}
-
-    def keep(self, transcript: Transcript, figures: dict[str, bytes]) -> None:
-        path = transcript_path(self.store, transcript.example, transcript.machine)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_transcript(self.store, transcript, figures)
 
 
 @contextmanager

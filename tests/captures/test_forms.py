@@ -2,7 +2,7 @@ import textwrap
 
 import pytest
 
-from captures.forms import front_matter_lines, parse, read_pages
+from captures.forms import parse, read_pages
 
 
 def forms(text: str, first_line: int = 1):
@@ -122,25 +122,6 @@ def test_malformed_forms_are_faults(line: str, said: str) -> None:
     assert said in fault
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "```python\nx = 1\n",
-        "```python\nx = 1\n\n```text\nout\n```\n",
-        "    ```python\n    x\n\nback\n".replace("    ", "- i\n\n    ", 1),
-    ],
-)
-def test_an_unclosed_fence_is_a_fault_where_it_opens(text: str) -> None:
-    (fault,) = faults_of(text)
-    line = text.split("\n").index(next(row for row in text.split("\n") if "```python" in row)) + 1
-    assert fault.startswith(f"docs/x.md:{line}: this fence is never closed")
-
-
-def test_an_unclosed_comment_is_a_fault_where_it_opens() -> None:
-    (fault,) = faults_of("one\n\n<!-- two\n\nthree\n")
-    assert fault.startswith("docs/x.md:3: this comment is never closed")
-
-
 def test_links_of_every_make() -> None:
     text = """\
     [`y: 3`](capture:a/one#x), [**0.5**](<capture:a/one#x> "title"), [two
@@ -183,11 +164,3 @@ def test_lines_count_from_the_top_of_the_file(sandbox) -> None:
     (form,), (fault,) = read_pages(sandbox.project)
     assert (form.page, form.line) == ("docs/x.md", 8)
     assert str(fault).startswith("docs/sub/y.md:1: ")
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [("# X", 0), ("---\na: 1\n---\n# X", 3), ("---\na: 1\n...\n\n# X", 4), ("text\n---\n", 0)],
-)
-def test_front_matter(text: str, lines: int) -> None:
-    assert front_matter_lines(text) == lines

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from captures.fault import Faults
-from captures.run import Outcome, Watcher, run, select
+from captures.run import Outcome, Watcher, run
+from captures.script import script_names
 from captures.transcript import read_transcript, transcript_path
 
 GOOD = """
@@ -22,7 +22,7 @@ print(f"seconds: {time.perf_counter()}")
 
 
 def once(sandbox, *names: str, machine=None, **options) -> list[Outcome]:
-    names = names or tuple(select(sandbox.project, ()))
+    names = names or tuple(script_names(sandbox.project))
     return run(sandbox.project, names, machine or sandbox.cpu, **options)
 
 
@@ -234,29 +234,6 @@ def test_what_this_machine_cannot_run_is_skipped_and_named(sandbox) -> None:
     assert small[1].note == "needs gpu 80GB, this one has 24 GB"
     assert once(sandbox, "a/big", machine=replace(gpu, memory=85))[0].status == "ran"
     assert read_transcript(sandbox.project, "a/any", "gpu").machine == "gpu"
-
-
-def test_an_example_is_meant_by_name_lesson_or_path(sandbox, monkeypatch) -> None:
-    for name in ("a/one", "a/two", "ab/three"):
-        sandbox.example(name, GOOD)
-    project = sandbox.project
-    assert select(project, []) == ["a/one", "a/two", "ab/three"]
-    assert select(project, ["a"]) == ["a/one", "a/two"]
-    assert select(project, ["a/", "a/one"]) == ["a/one", "a/two"]
-    assert select(project, ["examples/a/two.py", "ab/three.py"]) == ["a/two", "ab/three"]
-    monkeypatch.chdir(project.examples / "a")
-    assert select(project, ["two.py"]) == ["a/two"]
-    assert select(project, ["."]) == ["a/one", "a/two"]
-
-
-def test_an_unknown_example_names_near_ones(sandbox) -> None:
-    sandbox.example("graph_node/invisible", GOOD)
-    with pytest.raises(Faults) as caught:
-        select(sandbox.project, ["graph_node/invisibel", "invisible", "zzz"])
-    near, stem, none = map(str, caught.value.faults)
-    assert "did you mean graph_node/invisible" in near
-    assert stem.endswith("did you mean graph_node/invisible?")
-    assert none.startswith("zzz: there is no such example")
 
 
 def test_what_measures_runs_alone(sandbox) -> None:
