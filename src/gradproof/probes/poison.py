@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,8 +17,9 @@ from gradproof.sizing import ragged
 from gradproof.subject import Subject, nearly_equal, output_name
 from gradproof.tensors import count, is_float, largest, listed, number
 
-REPEATS_ON_GPU = 8
+REPEATS_ON_GPU = 4
 HIGH = 2.0**12  # exact in every dtype, and larger than anything an honest result holds here
+POISONS = (torch.nan, HIGH)
 
 
 def poison(subject: Subject) -> Iterator[Remark]:
@@ -43,16 +45,27 @@ def poison(subject: Subject) -> Iterator[Remark]:
 
 def _untouched(subject: Subject) -> bool:
     """Whether both poisons everywhere change nothing, so that nothing need be told apart."""
-    passes = [_everywhere(subject, fill=value, margin=value) for value in (torch.nan, HIGH)]
+    passes = [_everywhere(subject, fill=value, margin=value) for value in POISONS]
     return not any(overruns for _, overruns in passes) and all(
-        _same(a, b) for done, _ in passes for _, a, b in _results(subject, subject.base, done)
+        _agree(subject, subject.base, done) for done, _ in passes
     )
 
 
 def _repeatable(subject: Subject, clean: Pass) -> bool:
-    """Whether further runs in clean memory, after those in poisoned memory, still agree."""
-    again = (_everywhere(subject)[0] for _ in range(REPEATS_ON_GPU if subject.cuda else 1))
-    return all(_same(a, b) for done in again for _, a, b in _results(subject, clean, done))
+    """Whether clean memory and poisoned memory give their own result each, and again the same.
+
+    A race differs from run to run, whatever memory holds.
+    """
+    poisoned = [_everywhere(subject, value, value)[0] for value in POISONS]
+    for _ in range(REPEATS_ON_GPU if subject.cuda else 1):
+        again = [_everywhere(subject, value, value)[0] for value in (0.0, *POISONS)]
+        if not all(map(partial(_agree, subject), (clean, *poisoned), again)):
+            return False
+    return True
+
+
+def _agree(subject: Subject, one: Pass, other: Pass) -> bool:
+    return all(_same(a, b) for _, a, b in _results(subject, one, other))
 
 
 def _same(a: Tensor, b: Tensor) -> bool:
