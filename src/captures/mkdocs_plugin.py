@@ -184,7 +184,7 @@ class CapturesPlugin(BasePlugin):
         folder = self.project.cache / "notebooks"
         uri = f"notebooks/{page.stem}.ipynb"
         try:
-            content = self.published.notebook(page, config.site_url or "")
+            content = self.published.notebook(page, _address(config))
         except Faults as found:
             self._note(found)
             return
@@ -267,6 +267,12 @@ def _drop_unfinished(config: MkDocsConfig) -> None:
     for path in Path(jupyter.config["cache_dir"]).glob("*.json") if jupyter else ():
         if not path.read_bytes().endswith(b"}"):
             path.unlink()
+
+
+def _address(config: MkDocsConfig) -> str:
+    """Where the site will be, which `mkdocs serve` hides behind where it is now."""
+    given = (settings.get("site_url") for settings in config.user_configs)
+    return next(filter(None, given), "")
 
 
 def _repository(config: MkDocsConfig) -> str:

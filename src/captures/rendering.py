@@ -75,7 +75,7 @@ class Renderer:
         """What all pages have in common: settings, programs, and the files that links lead to."""
         if not self._surroundings:
             settings = Path(config.config_file_path).read_text(encoding="utf-8")
-            where = (config.site_url or "", str(config.use_directory_urls), self.site.repository)
+            where = (str(config.use_directory_urls), self.site.repository)
             names = (f"{file.src_uri} {file.url} {file.inclusion}" for file in files)
             self._surroundings = [settings, *where, "\n".join(names), *_programs()]
         return self._surroundings

@@ -65,9 +65,11 @@ def furnish(sandbox):
     return sandbox
 
 
-def site(house) -> dict[str, bytes]:
-    """Every file of the site as it is built now."""
-    build(load_config(str(house.project.root / "mkdocs.yml")))
+def site(house, address: str = "") -> dict[str, bytes]:
+    """Every file of the site as it is built now, or served under an address."""
+    config = load_config(str(house.project.root / "mkdocs.yml"))
+    config.site_url = address or config.site_url
+    build(config)
     folder = house.project.root / "site"
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
     return {name: path.read_bytes() for name, path in files.items() if path.is_file()}
@@ -101,6 +103,15 @@ def test_a_second_build_recalls_every_page_and_makes_the_same_site(house) -> Non
     assert site(house) == first
     doctor(house)
     assert recalled(site(house)) == EVERY
+
+
+def test_a_site_that_is_served_shares_what_was_built(house) -> None:
+    book = site(house)["notebooks/one.ipynb"]
+    assert b"https://site.org/b/#home" in book
+    doctor(house)
+    served = site(house, "http://127.0.0.1:8000/b/")
+    assert recalled(served) == EVERY
+    assert served["notebooks/one.ipynb"] == book  # its links lead to the site from anywhere
 
 
 @pytest.mark.parametrize(
