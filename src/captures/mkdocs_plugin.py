@@ -16,6 +16,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.plugins import BasePlugin, CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.toc import get_toc
+from mkdocs.utils.yaml import yaml_load
 
 from captures.blocks import RUNS_PAGE, Site, relative
 from captures.expand import lesson_paths
@@ -184,7 +185,7 @@ class CapturesPlugin(BasePlugin):
         folder = self.project.cache / "notebooks"
         uri = f"notebooks/{page.stem}.ipynb"
         try:
-            content = self.published.notebook(page, _address(config))
+            content = self.published.notebook(page, self._address(config))
         except Faults as found:
             self._note(found)
             return
@@ -200,6 +201,13 @@ class CapturesPlugin(BasePlugin):
             inclusion=InclusionLevel.NOT_IN_NAV,
         )
         files.append(file)
+
+    def _address(self, config: MkDocsConfig) -> str:
+        """Where the site will be, where `mkdocs serve` says only where it is now."""
+        if not self.serving:
+            return config.site_url or ""
+        with Path(config.config_file_path).open("rb") as settings:
+            return yaml_load(settings).get("site_url") or ""
 
     def _note(self, found: Faults) -> None:
         assert self.site.faults is not None
@@ -267,12 +275,6 @@ def _drop_unfinished(config: MkDocsConfig) -> None:
     for path in Path(jupyter.config["cache_dir"]).glob("*.json") if jupyter else ():
         if not path.read_bytes().endswith(b"}"):
             path.unlink()
-
-
-def _address(config: MkDocsConfig) -> str:
-    """Where the site will be, which `mkdocs serve` hides behind where it is now."""
-    given = (settings.get("site_url") for settings in config.user_configs)
-    return next(filter(None, given), "")
 
 
 def _repository(config: MkDocsConfig) -> str:

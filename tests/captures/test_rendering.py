@@ -68,6 +68,9 @@ def furnish(sandbox):
 def site(house, address: str = "") -> dict[str, bytes]:
     """Every file of the site as it is built now, or served under an address."""
     config = load_config(str(house.project.root / "mkdocs.yml"))
+    # MkDocs makes the plugin once for all builds of a process.
+    plugin = config.plugins["captures"]
+    plugin.recapture, plugin.serving = None, bool(address)
     config.site_url = address or config.site_url
     build(config)
     folder = house.project.root / "site"
