@@ -1,7 +1,9 @@
 """The page that lists every recorded run: machine, versions, date, duration, freshness."""
 
+import re
+
 from captures.blocks import RUNS_PAGE, TITLES, anchor, entry, relative
-from captures.project import Project
+from captures.project import Project, read_text
 from captures.resolve import Resolver
 from captures.script import script_names
 from captures.transcript import Transcript
@@ -31,13 +33,25 @@ def runs_page(project: Project) -> str:
             lesson = name.split("/")[0]
             lines += [
                 "",
-                f"## {lesson.replace('_', ' ').capitalize()} {{ #{lesson} }}",
+                f"## {_section(project, lesson)} {{ #{lesson} }}",
                 "",
                 _row(COLUMNS),
                 _row(["---"] * len(COLUMNS)),
             ]
         lines += _rows(resolver, name)
     return "\n".join([*lines, ""])
+
+
+def _section(project: Project, lesson: str) -> str:
+    page = f"docs/lessons/{lesson.replace('_', '-')}.md"
+    return _title(project, page) or lesson.replace("_", " ").capitalize()
+
+
+def _title(project: Project, page: str) -> str:
+    """What a page calls itself in its first lines, if it does."""
+    path = project.root / page
+    found = re.match(r"---\ntitle: (.+)", read_text(path, page)) if path.is_file() else None
+    return found[1].strip("\"'") if found else ""
 
 
 def _rows(resolver: Resolver, name: str) -> list[str]:
@@ -75,7 +89,7 @@ def _places(resolver: Resolver, name: str) -> str:
                 places.setdefault(page, anchor(target, cell))
     links = []
     for page, fragment in sorted(places.items()):
-        words = page.rpartition("/")[2].removesuffix(".md")
+        words = _title(resolver.project, page) or page.rpartition("/")[2].removesuffix(".md")
         href = relative(f"docs/{RUNS_PAGE}", page.removeprefix("docs/"))
         links.append(f"[{words}]({href}#{fragment})")
     return ", ".join(links) or "–"

@@ -23,3 +23,13 @@ def test_every_transcript_is_a_row(sandbox) -> None:
     assert "[x](lessons/x.md#run-a-one-claim)" in one_gpu
     assert "**stale**{ .run-stale }" in two
     assert "not run" in three
+
+
+def test_lessons_are_called_by_their_titles(sandbox) -> None:
+    sandbox.example("rms_norm/one", SCRIPT)
+    sandbox.record("rms_norm/one", {"claim": "sum: 0.5"})
+    page = '---\ntitle: "RMSNorm: two grids"\n---\n\n::: run rms_norm/one#claim\n'
+    sandbox.write("docs/lessons/rms-norm.md", page)
+    said = runs_page(sandbox.project)
+    assert "## RMSNorm: two grids { #rms_norm }" in said
+    assert "[RMSNorm: two grids](lessons/rms-norm.md#run-rms_norm-one-claim)" in said
