@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from gradproof.isolation import PROBE_PATIENCE, prove_isolated
 from gradproof.load import UnusableError
 from gradproof.probes import PROBES
+from gradproof.traps import TRAPS
 
 EPILOGUE = """\
 Probes run in a process of their own: a segmentation fault, an illegal address or a hang is one
@@ -24,6 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         for probe in PROBES.values():
             print(f"{probe.name:<14}{probe.question}{' (on request)' * probe.on_request}")
+        print()
+        for trap in TRAPS.values():
+            print(f"{trap.name:<28}{trap.title}")
         return 0
     if options.op is None:
         _parser().error("name an op, as package.module:callable")
@@ -60,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--patience", type=float, default=PROBE_PATIENCE, help="seconds for one probe (%(default)g)"
     )
-    parser.add_argument("--list", action="store_true", help="list the probes")
+    parser.add_argument("--list", action="store_true", help="list the probes and the traps")
     return parser
 
 

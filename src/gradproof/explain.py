@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gradproof.functions import function_nodes
 from gradproof.oracle import Reference
-from gradproof.passes import NoGraphError, OpError, Pass
+from gradproof.passes import NoGraphError, OpError, Pass, forward, leaves
 from gradproof.report import Finding
 from gradproof.subject import Subject
 from gradproof.tensors import HALF, largest, listed, number, short
@@ -55,7 +56,8 @@ def explain(wrong: Wrong) -> Finding:
         if (answer := hypothesis(wrong)) is not None:
             trap, detail = answer
             return Finding(trap, f"{wrong.statement}: {detail}", about=wrong.name)
-    return Finding("wrong-gradient", wrong.statement, _where(wrong), wrong.name)
+    beside = "; ".join(filter(None, (_where(wrong), _output_saved(wrong))))
+    return Finding("wrong-gradient", wrong.statement, beside, wrong.name)
 
 
 def zero(wrong: Wrong) -> tuple[str, str] | None:
@@ -294,6 +296,17 @@ def _where(wrong: Wrong) -> str:
             span = f"{hit[0]} to {hit[-1]}" if len(hit) > 1 else f"{hit[0]}"
             return f"all wrong places have index {span} of {touched.numel()} along dimension {dim}"
     return ""
+
+
+def _output_saved(wrong: Wrong) -> str:
+    """A kernel that stores its result where an intermediate was saved leaves just this trace."""
+    mine = leaves(wrong.subject.inputs, wrong.subject.wrt)
+    outputs = forward(wrong.subject.op, mine)
+    saved = [t for node in function_nodes(outputs) for t in node.saved_tensors if t is not None]
+    addresses = {y.data_ptr() for y in outputs if y.numel()}
+    if not any(t.data_ptr() in addresses for t in saved):
+        return ""
+    return "the output itself is saved for backward: right only if the formula is one in y"
 
 
 def _all_expected(wrong: Wrong) -> list[Expected]:

@@ -40,6 +40,26 @@ def test_a_lost_second_derivative_does_not_explain_a_wrong_first_one():
     assert set(report.traps) == {"wrong-gradient", "double-backward-lost"}, str(report)
 
 
+def test_an_activation_written_over_what_was_saved_is_pointed_at():
+    class InPlace(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            z = x * 2
+            y = F.silu(z, inplace=True)
+            ctx.save_for_backward(z)
+            return y
+
+        @staticmethod
+        def backward(ctx, dy):
+            (z,) = ctx.saved_tensors
+            s = z.sigmoid()
+            return 2 * dy * s * (1 + z * (1 - s))
+
+    report = prove(InPlace.apply, tensors((6, 16)), lambda x: F.silu(2 * x), probes=["values"])
+    assert report.traps == ("wrong-gradient",), str(report)
+    assert "the output itself is saved for backward" in str(report)
+
+
 def test_what_is_wrong_at_the_size_given_is_no_limit_of_size():
     def causal(scores):
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
