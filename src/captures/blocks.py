@@ -97,9 +97,9 @@ def provenance(transcript: Transcript) -> str:
     return ", ".join([f"**{said['device']}**", *versions, said["date"][:10]])
 
 
-def alt_text(cell: str, index: int, count: int) -> str:
-    words = cell.replace("-", " ").capitalize()
-    return words if count == 1 else f"{words}, plot {index} of {count}"
+def alt_text(words: str, index: int, count: int) -> str:
+    """What stands for the plot where it is not seen."""
+    return words if count == 1 else f"{words} Plot {index} of {count}"
 
 
 def _linked(words: str, path: str, site: Site, fragment: str = "") -> str:
@@ -149,7 +149,8 @@ def _figure(run: Run, name: str, index: int, count: int, page: str) -> str:
     href = relative(page, f"examples/{run.script.path.parent.name}/{name}")
     width, height = svg_size(path.read_text(encoding="utf-8"))
     size = f' width="{width}" height="{height}"' if width else ""
-    alt = alt_text(run.cell.name, index, count)
+    alt = alt_text(run.words, index, count)
+    alt = re.sub(r"([\\`*_\[\]])", r"\\\1", alt)
     return f'![{alt}]({href}){{ .run-figure{size} loading="lazy" }}'
 
 

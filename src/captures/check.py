@@ -16,6 +16,8 @@ from captures.resolve import Resolver, check_pages
 from captures.script import Cell, Script, script_names
 from captures.transcript import MACHINES, Transcript, transcript_path
 
+GPU_REPORT = "tests/kernels/gpu_report.txt"  # in the project
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -94,28 +96,31 @@ class _Check:
         (self.warnings if only_warn else self.errors).add(fault)
 
     def _judge_gpu_report(self) -> None:
-        """The GPU tests leave a report that names the code they ran on."""
-        tests = self.project.root / "tests" / "kernels"
+        """The GPU tests leave a report that names the code they ran on and how many failed."""
+        report = self.project.root / GPU_REPORT
+        tests = report.parent
         if not tests.is_dir():
             return
-        report = tests / "gpu_report.txt"
+        said = _reported(report, self.project) if report.is_file() else {}
         expected = tree_fingerprint(
             [self.project.src / "gradkernels", tests], self.resolver.library.memory
         )
-        if not report.is_file():
+        if not said:
             what = "is missing"
-        elif _reported(report, self.project) != expected:
+        elif said.get("fingerprint") != expected:
             what = "is stale, since kernels or their tests changed"
+        elif said.get("failed", "0") != "0":
+            what = f"says that {said['failed']} of the GPU tests failed; mend them"
         else:
             return
-        fault = Fault(self.project.relative(report), 0, f"{what}; run `make test-gpu` on a GPU")
+        fault = Fault(GPU_REPORT, 0, f"{what}; run `make test-gpu` on a GPU")
         (self.errors if self.release else self.warnings).add(fault)
 
 
-def _reported(report: Path, project: Project) -> str:
-    lines = read_text(report, project.relative(report)).splitlines()
-    found = (line.split()[1:] for line in lines if line.startswith("fingerprint "))
-    return next((words[0] for words in found if words), "")
+def _reported(report: Path, project: Project) -> dict[str, str]:
+    """What the report says in its head, line by line as `name: value`."""
+    head, _, _ = read_text(report, project.relative(report)).partition("\n\n")
+    return dict(line.split(": ", 1) for line in head.split("\n") if ": " in line)
 
 
 def _orphans(project: Project, transcripts: dict[str, list[Transcript] | None]) -> Iterator[Fault]:

@@ -35,6 +35,13 @@ _THEME = (
 
 def themed(svg: bytes) -> bytes:
     """The plot with its ink in the colour of the page's text, light or dark."""
-    head, tag, rest = svg.replace(f"#{_INK}".encode(), b"currentColor").partition(b"<svg")
+    head, tag, rest = inked(svg).partition(b"<svg")
     attributes, close, body = rest.partition(b">")
     return head + tag + attributes + close + b"\n" + _THEME + body
+
+
+def inked(svg: bytes) -> bytes:
+    """Black as ink too: an example may draw in it, and on a dark page it would not be seen."""
+    for colour in (_INK, "000000"):
+        svg = svg.replace(f"#{colour}".encode(), b"currentColor")
+    return svg

@@ -1,6 +1,7 @@
 """The four forms a page can hold, found in its Markdown with the line they stand on.
 
     ::: run graph_node/invisible#launch             a cell's code and its output
+    ::: run rms_norm/cost#plot "What is seen."      the same of a cell that plots
     ::: source gradkernels.gelu:gelu_kernel         a definition of src/ by symbol
     [0.5](capture:accumulation/stall#bf16)          a quote of what a cell printed
     [](capture:ceiling/gelu#bandwidth:gbps)         the value a cell printed as `gbps: ...`
@@ -34,7 +35,7 @@ class Shown:
     cell: str = ""
     key: str = ""  # of a value; the symbol of a source
     machine: str = ""  # "gpu" | "cpu" | "" for both
-    text: str = ""  # the quoted words
+    text: str = ""  # the quoted words; of a run, what its plots show
     indent: str = field(default="", compare=False)
     start: int = field(default=0, compare=False)
     end: int = field(default=0, compare=False)
@@ -96,8 +97,8 @@ def parse(text: str, page: str, first_line: int = 1) -> tuple[list[Shown], list[
 
 _BLOCK = re.compile(r"^(?P<indent> *):::[ ]*(?P<verb>\S+)(?:[ ]+(?P<rest>.*?))?[ ]*$")
 _STRAY = re.compile(rf":::[ ]*(?:{'|'.join(VERBS)})\b")
-_RUN = re.compile(r"^(?P<target>[\w.-]+/[\w.-]+)#(?P<cell>[\w.-]+)$")
-_SOURCE = re.compile(r"^(?P<module>\w+(?:\.\w+)*):(?P<symbol>\w+(?:\.\w+)*)$")
+_RUN = re.compile(r"^(?P<target>[\w.-]+/[\w.-]+)#(?P<cell>[\w.-]+)(?: +\"(?P<words>[^\"]+)\")?$")
+_SOURCE = re.compile(r"^(?P<module>\w+(?:\.\w+)*):(?P<symbol>\w+(?:\.\w+)*)(?P<words>)$")
 
 
 def _block_form(line: Line, page: str, faults: list[Fault]) -> Shown | None:
@@ -119,7 +120,7 @@ def _block_form(line: Line, page: str, faults: list[Fault]) -> Shown | None:
         message = f"expected ::: {verb} {VERBS[verb]}, got {came} after '{verb}'"
         faults.append(Fault(page, line.number, message))
         return None
-    target, part = parts.groups()
+    target, part, words = parts.groups()
     return Shown(
         page,
         line.number,
@@ -127,6 +128,7 @@ def _block_form(line: Line, page: str, faults: list[Fault]) -> Shown | None:
         target,
         cell=part if verb == "run" else "",
         key=part if verb == "source" else "",
+        text=words or "",
         indent=block["indent"],
         start=line.start,
         end=line.start + len(line.text),

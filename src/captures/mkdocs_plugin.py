@@ -21,6 +21,7 @@ from mkdocs.utils.yaml import yaml_load
 from captures.blocks import RUNS_PAGE, Site, relative
 from captures.expand import lesson_paths
 from captures.fault import Fault, Faults
+from captures.figures import inked
 from captures.forms import read_page
 from captures.library import library
 from captures.memory import Shelf
@@ -172,7 +173,7 @@ class CapturesPlugin(BasePlugin):
             _add(files, config, uri, text)
         lesson, _, example = name.partition("/")
         for path in sorted((self.project.examples / lesson).glob(f"{example}.*.svg")):
-            _add_copy(files, config, f"examples/{lesson}/{path.name}", path)
+            _add(files, config, f"examples/{lesson}/{path.name}", inked(path.read_bytes()))
 
     def _add_generated(self, files: Files, config: MkDocsConfig, uri: str, write: Any) -> None:
         try:
@@ -259,14 +260,9 @@ def downloads(page: str, lesson: str, examples: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _add(files: Files, config: MkDocsConfig, uri: str, content: str) -> None:
+def _add(files: Files, config: MkDocsConfig, uri: str, content: str | bytes) -> None:
     inclusion = InclusionLevel.NOT_IN_NAV
     files.append(File.generated(config, uri, content=content, inclusion=inclusion))
-
-
-def _add_copy(files: Files, config: MkDocsConfig, uri: str, path: Path) -> None:
-    inclusion = InclusionLevel.NOT_IN_NAV
-    files.append(File.generated(config, uri, abs_src_path=str(path), inclusion=inclusion))
 
 
 def _drop_unfinished(config: MkDocsConfig) -> None:

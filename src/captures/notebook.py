@@ -7,6 +7,7 @@ repeated where another example has bound one of their names in between.
 
 import base64
 import hashlib
+import html
 import json
 import re
 import textwrap
@@ -19,6 +20,7 @@ from urllib.parse import urljoin
 from captures.blocks import alt_text, provenance, svg_size
 from captures.definitions import Definition, parse_module
 from captures.expand import expand_page, tidy
+from captures.figures import inked
 from captures.forms import Shown
 from captures.inline import Import, Inlined, bound_by, inline
 from captures.library import library
@@ -35,17 +37,19 @@ def notebook(project: Project, page: Path, site_url: str = "") -> str:
     Relative links are made absolute with `site_url`, since the file is read away from the site.
     """
     marks: dict[str, tuple[str, str]] = {}
+    words: dict[tuple[str, str], str] = {}
 
-    def show_run(_: Run, form: Shown) -> list[str]:
+    def show_run(run: Run, form: Shown) -> list[str]:
         mark = f"RUN-{len(marks)}"
         marks[mark] = (form.target, form.cell)
+        words[marks[mark]] = run.words
         return ["", mark, ""]
 
     text = "\n".join(plain(expand_page(project, page, show_run).split("\n")))
     scripts = {name: library(project).script(name) for name, _ in marks.values()}
     # Definitions keep clear of every example's names, so that each is written out only once.
     names = {name for script in scripts.values() for name in bound_by(script, script.cells)}
-    writer = _Notebook(project, frozenset(names))
+    writer = _Notebook(project, frozenset(names), words)
     address = page.relative_to(project.docs).as_posix()
     for piece in re.split(r"^[> ]*(RUN-\d+) *$", text, flags=re.MULTILINE):
         if piece in marks:
@@ -59,6 +63,7 @@ def notebook(project: Project, page: Path, site_url: str = "") -> str:
 class _Notebook:
     project: Project
     taken_names: frozenset[str]
+    words: dict[tuple[str, str], str]  # what the plots of a cell show, where the page shows them
     cells: list[dict[str, Any]] = field(default_factory=list)
     done: dict[str, int] = field(default_factory=dict)  # example: how many of its cells stand
     changed: dict[str, set[str]] = field(default_factory=dict)  # example: names others bound since
@@ -140,8 +145,9 @@ class _Notebook:
             if output is not None:
                 self.machines.add(provenance(transcript))
                 outputs = [_stream(output.text)] if output.text else []
-                figures = [script.path.with_name(name) for name in output.figures]
-                return [*outputs, *_plots(cell, figures)]
+                words = self.words.get((script.name, cell))
+                figures = [script.path.with_name(name) for name in output.figures if words]
+                return [*outputs, *_plots(words or "", figures)]
         return []
 
     def _add(self, kind: str, source: str, **more: Any) -> None:
@@ -181,14 +187,14 @@ def _stream(text: str) -> dict[str, Any]:
     return {"name": "stdout", "output_type": "stream", "text": _lines(text + "\n")}
 
 
-def _plots(cell: str, figures: list[Path]) -> Iterator[dict[str, Any]]:
+def _plots(words: str, figures: list[Path]) -> Iterator[dict[str, Any]]:
     """Plots as images of their own: an SVG put into the page would bring its styles along."""
     for index, path in enumerate(figures, 1):
-        svg = path.read_text(encoding="utf-8")
-        width, height = svg_size(svg)
-        alt = alt_text(cell, index, len(figures))
-        source = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
-        image = f'<img alt="{alt}" width="{width}" height="{height}" src="{source}">'
+        svg = inked(path.read_bytes())
+        width, height = svg_size(svg.decode())
+        alt = alt_text(words, index, len(figures))
+        source = f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
+        image = f'<img alt="{html.escape(alt)}" width="{width}" height="{height}" src="{source}">'
         yield {
             "data": {"text/html": [image], "text/plain": [alt]},
             "metadata": {},

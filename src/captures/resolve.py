@@ -36,6 +36,7 @@ class Run:
     script: Script
     cell: Cell
     views: tuple[View, ...]
+    words: str  # what its plots show
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,12 @@ class Resolver:
     def run(self, form: Shown) -> Run:
         script, cell = self._cell(form)
         outputs = self._outputs(form, script)
+        _require_words(form, outputs)
         if cell.measured or len(outputs) == 1 or _agree(outputs):
-            shown = outputs[:1] if cell.measured else outputs
-            return Run(script, cell, (self._view(script, shown),))
-        return Run(script, cell, tuple(self._view(script, [output]) for output in outputs))
+            views = [self._view(script, outputs[:1] if cell.measured else outputs)]
+        else:
+            views = [self._view(script, [output]) for output in outputs]
+        return Run(script, cell, tuple(views), form.text)
 
     def source(self, form: Shown) -> Source:
         path = self.project.src.joinpath(*form.target.split("."))
@@ -250,6 +253,16 @@ def stands(words: str, text: str) -> bool:
     elif re.search(r"\w$", words):
         right = _RIGHT
     return re.search(left + re.escape(words) + right, text) is not None
+
+
+def _require_words(form: Shown, outputs: Iterable[tuple[Transcript, Output]]) -> None:
+    """Who cannot see a plot is told what it shows, by whoever puts it into a page."""
+    plots = any(output.figures for _, output in outputs)
+    where = f"{form.target}#{form.cell}"
+    if plots and not form.text:
+        raise _refusal(form, f'say what the plot shows: ::: run {where} "…"')
+    if form.text and not plots:
+        raise _refusal(form, f"{where} shows no plot, so its words go nowhere; take them out")
 
 
 def _agree(outputs: Sequence[tuple[Transcript, Output]]) -> bool:

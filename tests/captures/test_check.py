@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from captures.check import check
+from captures.check import GPU_REPORT, check
 from captures.fingerprint import tree_fingerprint
 from captures.run import run
 
@@ -136,8 +136,12 @@ def test_a_release_needs_a_fresh_report_of_the_gpu_tests(house) -> None:
     tests = house.write("tests/kernels/test_gelu.py", "def test(): pass\n").parent
     assert any("gpu_report.txt: is missing" in error for error in errors(house, release=True))
     current = tree_fingerprint([house.project.src / "gradkernels", tests])
-    house.write("tests/kernels/gpu_report.txt", f"fingerprint   {current}\nmachine   H200\n")
+    report = f"fingerprint: {current}\ndevice: a card\ntorch: 2.13.0\n{{}}passed: 3\n\nfailed: 9\n"
+    house.write(GPU_REPORT, report.format(""))
     assert errors(house, release=True) == []
+    house.write(GPU_REPORT, report.format("failed: 2\n"))
+    assert any("2 of the GPU tests failed; mend" in error for error in errors(house, release=True))
+    house.write(GPU_REPORT, report.format("failed: 0\n"))
     house.write("tests/kernels/test_gelu.py", "def test(): assert 1\n")
     assert any("gpu_report.txt: is stale" in error for error in errors(house, release=True))
     assert errors(house) == []
@@ -157,7 +161,7 @@ def test_what_cannot_be_read_is_an_error_among_the_others(house) -> None:
     house.write("docs/lessons/two.md", "").write_bytes(b"# \xe9\n")
     house.write("src/gradkernels/gelu.py", "").write_bytes(b"# \xe9\n")
     house.example("a/folder.py/x", "")
-    house.write("tests/kernels/gpu_report.txt", "").write_bytes(b"\xe9\n")
+    house.write(GPU_REPORT, "").write_bytes(b"\xe9\n")
     places = [error.partition(": ")[0] for error in errors(house)]
     assert {"docs/lessons/two.md", "examples/a/folder.py", "src/gradkernels/gelu.py"} <= {*places}
 

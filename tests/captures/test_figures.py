@@ -1,6 +1,6 @@
 import re
 
-from captures.figures import STYLE, themed
+from captures.figures import STYLE, inked, themed
 
 
 def luminance(colour: str) -> float:
@@ -29,3 +29,8 @@ def test_ink_takes_the_colour_of_the_text_around() -> None:
     assert "stroke: currentColor" in result
     assert result.index("<style>") < result.index("<path")
     assert "#010203" not in result
+
+
+def test_black_is_ink_also_where_it_was_recorded() -> None:
+    assert inked(b"stroke: #000000; fill: #010203") == b"stroke: currentColor; fill: currentColor"
+    assert b"#000000" not in themed(b'<svg a="b">stroke: #000000</svg>')

@@ -102,9 +102,9 @@ def test_differing_outputs_are_tabs_with_their_versions(house) -> None:
 
 
 def test_plots_have_alt_text_and_size(house) -> None:
-    html = page(house, "::: run a/one#plot\n")
+    html = page(house, '::: run a/one#plot "A [line] & `dots` at 2_a_3 $."\n')
     image = re.search(r"<img[^>]*>", html).group()
-    assert 'alt="Plot"' in image
+    assert 'alt="A [line] &amp; `dots` at 2_a_3 $."' in image
     assert 'src="../examples/a/one.gpu.plot.svg"' in image
     assert 'width="96"' in image and 'height="48"' in image
 

@@ -77,7 +77,7 @@ It says [2](capture:a/one#claim).
 
 - item
 
-    ::: run a/one#plot
+    ::: run a/one#plot "A line."
 """
 
 
@@ -102,7 +102,9 @@ def furnish(sandbox):
     sandbox.write("src/gk/__init__.py", "")
     sandbox.write("src/gk/gelu.py", 'def gelu(x):\n    """Twice."""\n    return 2 * x\n')
     sandbox.example("a/one", SCRIPT)
-    sandbox.write("examples/a/one.cpu.plot.svg", '<svg width="72pt" height="36pt"></svg>\n')
+    sandbox.write(
+        "examples/a/one.cpu.plot.svg", '<svg width="72pt" height="36pt" stroke="#000000"></svg>\n'
+    )
     record(sandbox)
     sandbox.write("docs/lessons/one.md", PAGE)
     return sandbox
@@ -152,7 +154,9 @@ def test_what_is_published(built) -> None:
     for path, text in files.items():
         assert (site / path).read_text() == text, path
     assert not (site / "runnable/a/one/setup.py").exists()  # no page offers it
-    assert (site / "examples/a/one.cpu.plot.svg").is_file()
+    plot = (site / "examples/a/one.cpu.plot.svg").read_text()
+    assert plot == before["examples/a/one.cpu.plot.svg"].decode().replace("#000000", "currentColor")
+    assert "currentColor" in plot
     assert "twice: 2" in (site / "lessons/one/index.html").read_text()
     assert "a processor" in (site / "runs/index.html").read_text()
     assert "def" in (site / "index.html").read_text()  # mkdocstrings still reads its own form
@@ -167,7 +171,7 @@ def test_the_notebook_is_rendered_and_downloadable(built) -> None:
     html = (site / "notebooks/one/index.html").read_text()
     assert "jp-OutputArea-output" in html and "twice: 2" in html
     assert "nbformat" not in html
-    assert re.search(r'<img alt="Plot"[^>]* src="data:image/svg\+xml', html)
+    assert re.search(r'<img alt="A line\."[^>]* src="data:image/svg\+xml', html)
     assert '"nbformat": 4' in (site / "notebooks/one/one.ipynb").read_text()
 
 

@@ -195,6 +195,8 @@ def test_plots_are_in_the_notebook(house) -> None:
     house.write("examples/a/two.cpu.claim.svg", SVG)
     figures = {"claim": ["two.cpu.claim.svg"]}
     house.record("a/two", SAID, figures=figures)
+    page = PAGE.replace("a/two#claim\n", 'a/two#claim "One < two."\n')
+    house.write("docs/lessons/one.md", page)
     content = json.loads(book(house))
     data = [
         output["data"]
@@ -204,6 +206,6 @@ def test_plots_are_in_the_notebook(house) -> None:
     ]
     ((image,),) = (each["text/html"] for each in data)
     assert re.match(
-        r'<img alt="Claim" width="96" height="48" src="data:image/svg\+xml;base64,', image
+        r'<img alt="One &lt; two\." width="96" height="48" src="data:image/svg\+xml;base64,', image
     )
     assert base64.b64decode(image.split("base64,")[1][:-2]).decode() == SVG

@@ -94,6 +94,16 @@ def test_measured_output_is_the_gpus_where_there_is_one(house) -> None:
     assert (machines(view), view.output.text) == (["gpu"], "gbps: 4101")
 
 
+def test_a_plot_has_words_and_only_a_plot(house) -> None:
+    house.write("examples/a/one.cpu.silent.svg", "<svg></svg>\n")
+    house.record("a/one", {"silent": ""}, figures={"silent": ["one.cpu.silent.svg"]})
+    assert resolve(house, '::: run a/one#silent "A line."').words == "A line."
+    with pytest.raises(Faults, match=r"^docs/x.md:1: say what the plot shows: ::: run a/one#sil"):
+        resolve(house, "::: run a/one#silent")
+    with pytest.raises(Faults, match=r"^docs/x.md:1: a/one#claim shows no plot, so its words"):
+        resolve(house, '::: run a/one#claim "A line."')
+
+
 def test_one_transcript_is_enough(house) -> None:
     (house.project.examples / "a/one.gpu.txt").unlink()
     (view,) = resolve(house, "::: run a/one#differs").views
