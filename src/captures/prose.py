@@ -61,6 +61,9 @@ def _check_page(text: str, page: str) -> Iterator[Fault]:
     forms, _ = parse(text, page)
     for form in forms:
         text = _hide(text, form.start, form.end)
+        if form.kind == "run":
+            for _, message in _check_paragraph(form.text):
+                yield Fault(page, form.line + skipped, message)
     for paragraph in _paragraphs(lines):
         start, end = paragraph[0].start, paragraph[-1].start + len(paragraph[-1].text)
         for offset, message in _check_paragraph(text[start:end]):

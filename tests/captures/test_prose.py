@@ -27,6 +27,7 @@ def faults(sandbox, text: str) -> list[str]:
         ("The first is 0.5. The second is 3[^1].\n\n[^1]: sheet", "0.5"),
         ("!!! note\n    It reaches 0.5 of it.", "0.5"),
         ("- It reaches 0.5 of it.", "0.5"),
+        ('::: run a/one#plot "It stalls at 0.5."', "0.5"),
     ],
 )
 def test_figures_typed_by_hand_are_refused(sandbox, text: str, figure: str) -> None:
