@@ -3,6 +3,7 @@
 import ast
 import re
 import symtable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -154,3 +155,45 @@ def _annotated(node: ast.stmt) -> set[str]:
             if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
                 found |= _globals_of(symtable.symtable(annotation.value, "<annotation>", "eval"))
     return found
+
+
+def attributes(node: ast.AST, name: str) -> set[str] | None:
+    """The attributes that are read from the object called `name`; None if it is used otherwise."""
+    found: set[str] = set()
+    parents = {id(n.value): n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+    for child in ast.walk(node):
+        if isinstance(child, ast.Name) and child.id == name:
+            if id(child) not in parents:
+                return None
+            found.add(parents[id(child)])
+    return found
+
+
+def changed(definition: Definition) -> frozenset[str]:
+    """The names whose objects a statement changes or registers with."""
+    node = definition.node
+    targets: Sequence[ast.expr] = ()
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        targets = [node.value.func]
+    elif isinstance(node, ast.Assign):
+        targets = [t for t in node.targets if not isinstance(t, ast.Name)]
+    elif isinstance(node, ast.AugAssign):
+        targets = [node.target]
+    elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+        targets = node.decorator_list
+    return frozenset(filter(None, map(_root, targets)))
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def without_imports(module: Module) -> str:
+    """The module's text without its top-level imports."""
+    lines = module.text.split("\n")
+    for definition in reversed(module.definitions):
+        if definition.is_import:
+            del lines[definition.first - 1 : definition.last]
+    return "\n".join(lines).strip("\n")

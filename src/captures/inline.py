@@ -1,47 +1,23 @@
-"""What of the first-party modules an example needs, and only that.
+"""The definitions that an example needs, as parts of one file that needs nothing of the project.
 
-The names that its cells use are followed through `from module import name` to the top-level
-statements that bind them, and on to the names that those use. Where two modules, or a module and
-a cell, call different things alike, the module's is renamed; a module that is used as an object
-becomes one. What would still mean something else in one file is a fault.
+Where two modules, or a module and a cell, call different things alike, the module's is renamed; a
+module that is used as an object becomes one.
 """
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from captures.definitions import Definition, Module, parse_module, read_module
+from captures.definitions import Definition, Module, parse_module
 from captures.fault import Fault, Faults
-from captures.imports import absolute
+from captures.needs import Import, Needs, Origin
 from captures.project import Project
 from captures.rename import rename
 from captures.script import Cell, Script
 
-# What a reader may be asked to install: torch and triton, and what plots are drawn with.
-ALLOWED = ("matplotlib", "numpy", "torch", "triton")
 LIMIT = 100  # columns
-
-
-@dataclass(frozen=True, order=True)
-class Import:
-    """A name bound by an import of another package; `name` is empty for `import module`."""
-
-    module: str
-    name: str
-    bound: str
-
-    @property
-    def package(self) -> str:
-        return self.module.partition(".")[0]
-
-    @property
-    def target(self) -> str:
-        """What the bound name stands for."""
-        if self.name:
-            return f"{self.module}.{self.name}"
-        return self.package if self.bound == self.package else self.module
 
 
 @dataclass(frozen=True)
@@ -68,347 +44,109 @@ def inline(
 
     No definition gets one of `taken_names` unless a cell imports it by that name.
     """
-    inliner = _Inliner(project, script, taken_names)
-    codes = inliner.add_cells(cells)
-    modules = inliner.written(cells)
-    if inliner.faults:
-        raise Faults(inliner.faults)
-    return Inlined(tuple(sorted(inliner.imports)), modules, tuple(codes))
+    needs = Needs(project, script)
+    codes = needs.add_cells(cells)
+    modules = _Writer(needs, taken_names).written(cells)
+    if needs.faults:
+        raise Faults(needs.faults)
+    return Inlined(tuple(sorted(needs.imports)), modules, tuple(codes))
 
 
 def why_not_inline(project: Project, script: Script) -> list[Fault]:
     """What keeps an example from being one file, found without writing that file."""
-    inliner = _Inliner(project, script)
-    inliner.add_cells(script.cells)
-    inliner.names(script.cells)
-    return inliner.faults
-
-
-@dataclass(frozen=True)
-class _Origin:
-    """Where a name comes from: a definition of a module, or the module itself (no name)."""
-
-    path: Path
-    name: str = ""
-
-
-@dataclass(frozen=True)
-class _Ask:
-    """A name that cells import and use."""
-
-    node: Definition
-    name: str
-    users: tuple[Definition, ...]
-    line: int
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """Where following the same names led before, while the modules read stay the same."""
-
-    imports: frozenset[Import]
-    faults: tuple[Fault, ...]
-    taken: dict[Path, dict[int, Definition]]
-    objects: dict[Path, set[str]]
-    asked: dict[_Origin, str]
-    order: list[Path]
-    read: dict[Path, Module]
-    candidates: frozenset[str]  # every name that a definition may get
-    written: dict[frozenset[str], tuple[tuple[str, tuple[Definition, ...]], ...]] = field(
-        default_factory=dict
-    )
-
-
-# A build writes out the same modules for every cell of every example that imports them.
-_KEPT: dict[tuple, _Kept] = {}
+    needs = Needs(project, script)
+    needs.add_cells(script.cells)
+    _Writer(needs).names(script.cells)
+    return needs.faults
 
 
 @dataclass
-class _Inliner:
-    project: Project
-    script: Script
+class _Writer:
+    needs: Needs
     taken_names: frozenset[str] = frozenset()
-    imports: set[Import] = field(default_factory=set)
-    faults: list[Fault] = field(default_factory=list)
-    taken: dict[Path, dict[int, Definition]] = field(default_factory=dict)  # by first line
-    objects: dict[Path, set[str]] = field(default_factory=dict)  # modules used as objects
-    asked: dict[_Origin, str] = field(default_factory=dict)  # by the cells, under this name
-    line: int = 0  # of the import in the script that is being followed
-    key: tuple = ()
-    order: list[Path] = field(default_factory=list)
-    read: set[Path] = field(default_factory=set)
-    found: dict[str, Path | None] = field(default_factory=dict)  # files by dotted name
-    origins: dict[tuple[Path, int, str], "_Origin | Import | None"] = field(default_factory=dict)
-    packages: dict[Path, str] = field(default_factory=dict)
-
-    def fault(self, message: str) -> None:
-        self.faults.append(Fault(self.project.relative(self.script.path), self.line, message))
-
-    # --- what is needed ---
-
-    def add_cells(self, cells: Sequence[Cell]) -> list[str]:
-        """Follow the imports that the cells use; returns the cells without any imports."""
-        parsed = [parse_module(self.script.path, cell.source) for cell in cells]
-        statements = [definition for each in parsed for definition in each.definitions]
-        asks: list[_Ask] = []
-        for cell, each in zip(cells, parsed, strict=True):
-            for definition in each.definitions:
-                self.line = cell.first_line + definition.node.lineno - 1
-                if not definition.is_import:
-                    self._require_no_hidden_import(self.script.path, definition)
-                    continue
-                for name in definition.names:
-                    users = [user for user in statements if name in user.uses]
-                    if users or name == "annotations":
-                        asks.append(_Ask(definition, name, tuple(users), self.line))
-        self._take_asked(asks)
-        return [_without_imports(each) for each in parsed]
-
-    def _take_asked(self, asks: Sequence[_Ask]) -> None:
-        """Follow what is asked for, or recall where it led when another example asked for it."""
-        own = [ask for ask in asks if self._is_own(ask)]
-        for ask in asks:
-            if ask not in own:
-                self.line = ask.line
-                self._follow(self.script.path, ask.node, ask.name, ask.users)
-        self.key = (self.project.root, self.script.path.parent, *sorted(map(self._key, own)))
-        kept = _KEPT.get(self.key)
-        if kept is not None and all(read_module(path) is m for path, m in kept.read.items()):
-            self.imports |= kept.imports
-            self.faults += kept.faults
-            self.taken, self.objects = kept.taken, kept.objects
-            self.asked, self.order = kept.asked, kept.order
-            return
-        others, self.imports = self.imports, set()
-        for ask in own:
-            self.line = ask.line
-            origin = self._follow(self.script.path, ask.node, ask.name, ask.users)
-            if origin and self.asked.setdefault(origin, ask.name) != ask.name:
-                self.fault(f"`{ask.name}` is also imported as `{self.asked[origin]}`")
-        self._take_effects()
-        self.order = self._order()
-        where = self.project.relative(self.script.path)
-        if all(fault.path != where for fault in self.faults):
-            _KEPT[self.key] = _Kept(
-                frozenset(self.imports),
-                tuple(self.faults),
-                self.taken,
-                self.objects,
-                self.asked,
-                self.order,
-                {path: self._module(path) for path in self.read},
-                self._candidates(),
-            )
-        self.imports |= others
-
-    def _is_own(self, ask: _Ask) -> bool:
-        statement = ask.node.node
-        if not isinstance(statement, ast.ImportFrom):
-            return False
-        return self._find(absolute(statement, self._package(self.script.path))) is not None
-
-    def _key(self, ask: _Ask) -> tuple[str, str, str]:
-        """What following a name depends on: its import, and what is read from a module."""
-        statement = ask.node.node
-        assert isinstance(statement, ast.ImportFrom)
-        name = next(alias.name for alias in statement.names if _bound(alias) == ask.name)
-        wanted = ""
-        if self._find(f"{statement.module}.{name}") is not None:
-            read = [_attributes(user.node, ask.name) for user in ask.users]
-            wanted = "all" if None in read else str(sorted(set().union(*filter(None, read))))
-        return f"{statement.level} {statement.module} {name}", ask.name, wanted
-
-    def _take_effects(self) -> None:
-        """Statements that change what is taken: `TABLE.update(…)`, `f.x = …`, `@register`."""
-        size = -1
-        while size != (size := sum(map(len, self.taken.values()))):
-            for path in list(self.taken):
-                names = {name for d in self.taken[path].values() for name in d.names}
-                for definition in self._module(path).definitions:
-                    if definition.first not in self.taken[path] and names & _changed(definition):
-                        self._take(path, definition)
-
-    def _follow(
-        self, path: Path, node: Definition, bound: str, users: Sequence[Definition]
-    ) -> _Origin | None:
-        """Take what an import in the file `path` binds; None for another package's."""
-        origin = self._origin(path, node, bound)
-        if isinstance(origin, Import):
-            self._add_import(origin, path)
-            return None
-        if origin is None:
-            return None
-        if not origin.name:
-            self._take_object(origin.path, users, bound)
-            return origin
-        for definition in self._module(origin.path).by_name[origin.name]:
-            if not definition.is_import:
-                self._take(origin.path, definition)
-        return origin
-
-    def _origin(self, path: Path, node: Definition, bound: str) -> _Origin | Import | None:
-        """What `bound` stands for after the import `node`, through any number of re-exports."""
-        key = (path, node.first, bound)
-        if path == self.script.path:  # where lines are counted from each cell
-            return self._find_origin(path, node, bound)
-        if key not in self.origins:
-            self.origins[key] = self._find_origin(path, node, bound)
-        return self.origins[key]
-
-    def _find_origin(self, path: Path, node: Definition, bound: str) -> _Origin | Import | None:
-        seen: set[tuple[Path, str]] = set()
-        while True:
-            statement = node.node
-            alias = next(a for a in _aliases(statement) if _bound(a) == bound)
-            if isinstance(statement, ast.Import):
-                return Import(alias.name, "", bound)
-            assert isinstance(statement, ast.ImportFrom)
-            module = absolute(statement, self._package(path))
-            target = self._find(module)
-            if target is None:
-                return Import(module, alias.name, bound)
-            found = self._module(target).by_name.get(alias.name)
-            if found is None or (target, alias.name) in seen or target == path:
-                inner = self._find(f"{module}.{alias.name}")
-                if inner is None:
-                    self.fault(f"`{module}` defines no `{alias.name}`, so it cannot be written out")
-                return _Origin(inner) if inner else None
-            if not all(definition.is_import for definition in found):
-                return _Origin(target, alias.name)
-            seen.add((target, alias.name))
-            path, node, bound = target, found[-1], alias.name
-
-    def _add_import(self, wanted: Import, path: Path) -> None:
-        if self._find(wanted.package) is not None:
-            self.fault(
-                f"`import {wanted.module}` in {self.project.relative(path)} hides what it uses; "
-                f"write `from {wanted.module} import name`"
-            )
-        elif wanted.package not in (*ALLOWED, *sys.stdlib_module_names):
-            self.fault(f"imports {wanted.package}; a reader has only {', '.join(ALLOWED)}")
-        else:
-            self.imports.add(wanted)
-
-    def _take(self, path: Path, definition: Definition) -> None:
-        taken = self.taken.setdefault(path, {})
-        if definition.first in taken:
-            return
-        taken[definition.first] = definition
-        self._require_no_hidden_import(path, definition)
-        module = self._module(path)
-        for name in sorted(definition.uses.intersection(module.by_name)):
-            for other in module.by_name[name]:
-                if other.is_import:
-                    self._follow(path, other, name, [definition])
-                else:
-                    self._take(path, other)
-        for future in module.by_name.get("annotations", ()):
-            if isinstance(future.node, ast.ImportFrom) and future.node.module == "__future__":
-                self.imports.add(Import("__future__", "annotations", "annotations"))
-
-    def _take_object(self, path: Path, users: Sequence[Definition], name: str) -> None:
-        """Take of a module what is used as `module.name`, or all if it is handed around."""
-        module = self._module(path)
-        defined = {d: n for n, ds in module.by_name.items() for d in ds if not d.is_import}
-        wanted: set[str] = set()
-        for user in users:
-            attributes = _attributes(user.node, name)
-            wanted |= set(defined.values()) if attributes is None else attributes
-        for attribute in sorted(wanted):
-            if attribute not in module.by_name:
-                where = self.project.relative(path)
-                self.fault(f"`{name}.{attribute}` is not defined in {where}")
-        self.objects.setdefault(path, set()).update(wanted)
-        self.taken.setdefault(path, {})
-        self.imports.add(Import("types", "SimpleNamespace", "SimpleNamespace"))
-        for attribute in sorted(wanted.intersection(module.by_name)):
-            for definition in module.by_name[attribute]:
-                if definition.is_import:
-                    self._follow(path, definition, attribute, [])
-                else:
-                    self._take(path, definition)
-
-    # --- how it is written ---
 
     def written(self, cells: Sequence[Cell]) -> tuple[tuple[str, tuple[Definition, ...]], ...]:
         """The definitions of each module, renamed where two things would have one name."""
-        kept = _KEPT.get(self.key)
+        kept = self.needs.kept
         if kept is None:
             return self._write(self.names(cells))
         self._require_imports_apart(cells)
+        kept.candidates = kept.candidates or self._candidates()
         used = self._used(cells) & kept.candidates
         if used not in kept.written:
-            known = len(self.faults)
+            known = len(self.needs.faults)
             written = self._write(self._named(used))
-            if len(self.faults) > known:
+            if len(self.needs.faults) > known:
                 return written
             kept.written[used] = written
         return kept.written[used]
 
-    def _write(self, names: dict[_Origin, str]) -> tuple[tuple[str, tuple[Definition, ...]], ...]:
+    def _write(self, names: dict[Origin, str]) -> tuple[tuple[str, tuple[Definition, ...]], ...]:
         modules = []
-        for path in self.order:
-            taken = [self.taken[path][line] for line in sorted(self.taken[path])]
+        for path in self.needs.order:
+            taken = [self.needs.taken[path][line] for line in sorted(self.needs.taken[path])]
             definitions = [self._renamed(path, definition, names) for definition in taken]
-            if path in self.objects:
+            if path in self.needs.objects:
                 definitions.append(self._object(path, names))
             if definitions:
-                modules.append((self.project.relative(path), tuple(definitions)))
+                modules.append((self.needs.project.relative(path), tuple(definitions)))
         return tuple(modules)
 
-    def names(self, cells: Sequence[Cell]) -> dict[_Origin, str]:
+    def names(self, cells: Sequence[Cell]) -> dict[Origin, str]:
         """The name of everything in the one file: its own, or one with its module's before it."""
         self._require_imports_apart(cells)
         return self._named(self._used(cells))
 
     def _used(self, cells: Sequence[Cell]) -> frozenset[str]:
         """The names that no definition may have."""
-        own = {each.bound for each in self.imports} | set(self.asked.values())
-        return frozenset(own | bound_by(self.script, cells) | self.taken_names)
+        own = {each.bound for each in self.needs.imports} | set(self.needs.asked.values())
+        return frozenset(own | bound_by(self.needs.script, cells) | self.taken_names)
 
-    def _named(self, reserved: frozenset[str]) -> dict[_Origin, str]:
-        names = dict(self.asked)
+    def _named(self, reserved: frozenset[str]) -> dict[Origin, str]:
+        names = dict(self.needs.asked)
         used = set(reserved)
-        for path in self.order:
-            wanted = [name for d in self.taken[path].values() for name in d.names]
-            for name in dict.fromkeys([*wanted, *([""] if path in self.objects else [])]):
-                origin = _Origin(path, name)
+        for path in self.needs.order:
+            wanted = [name for d in self.needs.taken[path].values() for name in d.names]
+            for name in dict.fromkeys([*wanted, *([""] if path in self.needs.objects else [])]):
+                origin = Origin(path, name)
                 if origin not in names:
                     plain = name or _stem(path)
                     names[origin] = plain if plain not in used else _prefixed(_stem(path), name)
                     if names[origin] in used:
-                        self.fault(f"`{names[origin]}` would be two things; rename `{plain}`")
+                        self.needs.fault(f"`{names[origin]}` would be two things; rename `{plain}`")
                     used.add(names[origin])
         return names
 
     def _require_imports_apart(self, cells: Sequence[Cell]) -> None:
         owners: dict[str, str] = {}
-        for each in self.imports:
+        for each in self.needs.imports:
             other = owners.setdefault(each.bound, each.target)
             if other != each.target:
-                self.fault(f"`{each.bound}` is both {other} and {each.target}; rename one")
-        read = {n for taken in self.taken.values() for d in taken.values() for n in d.uses}
-        asked = set(self.asked.values())
+                self.needs.fault(f"`{each.bound}` is both {other} and {each.target}; rename one")
+        read = {n for taken in self.needs.taken.values() for d in taken.values() for n in d.uses}
+        asked = set(self.needs.asked.values())
         for cell in cells:
-            for definition in parse_module(self.script.path, cell.source).definitions:
+            for definition in parse_module(self.needs.script.path, cell.source).definitions:
                 if definition.is_import:
                     continue
-                self.line = cell.first_line + definition.node.lineno - 1
+                self.needs.line = cell.first_line + definition.node.lineno - 1
                 for name in definition.names:
                     if name in read and (name in owners or name in asked):
-                        self.fault(f"binds `{name}` anew, which imported code reads; rename it")
+                        self.needs.fault(
+                            f"binds `{name}` anew, which imported code reads; rename it"
+                        )
 
     def _candidates(self) -> frozenset[str]:
         """Every name that `_named` may give."""
         found: set[str] = set()
-        for path in self.order:
-            for name in ("", *(name for d in self.taken[path].values() for name in d.names)):
+        for path in self.needs.order:
+            for name in ("", *(name for d in self.needs.taken[path].values() for name in d.names)):
                 found |= {name or _stem(path), _prefixed(_stem(path), name)}
         return frozenset(found)
 
-    def _renamed(self, path: Path, definition: Definition, names: dict[_Origin, str]) -> Definition:
-        visible = {name: names[_Origin(path, name)] for name in definition.names}
-        module = self._module(path)
+    def _renamed(self, path: Path, definition: Definition, names: dict[Origin, str]) -> Definition:
+        visible = {name: names[Origin(path, name)] for name in definition.names}
+        module = self.needs.module(path)
         for name in definition.uses.intersection(module.by_name):
             visible[name] = self._visible(path, module, name, names)
         if all(old == new for old, new in visible.items()):
@@ -420,22 +158,22 @@ class _Inliner:
             uses=frozenset(visible.get(name, name) for name in definition.uses),
         )
 
-    def _visible(self, path: Path, module: Module, name: str, names: dict[_Origin, str]) -> str:
+    def _visible(self, path: Path, module: Module, name: str, names: dict[Origin, str]) -> str:
         """What a name that a module reads is called in the one file."""
         definition = module.by_name[name][-1]
         if not definition.is_import:
-            return names[_Origin(path, name)]
-        origin = self._origin(path, definition, name)
-        return names.get(origin, name) if isinstance(origin, _Origin) else name
+            return names[Origin(path, name)]
+        origin = self.needs.origin(path, definition, name)
+        return names.get(origin, name) if isinstance(origin, Origin) else name
 
-    def _object(self, path: Path, names: dict[_Origin, str]) -> Definition:
+    def _object(self, path: Path, names: dict[Origin, str]) -> Definition:
         """A module that is used as an object, as an object."""
-        module = self._module(path)
+        module = self.needs.module(path)
         members = {
             name: self._visible(path, module, name, names)
-            for name in sorted(self.objects[path].intersection(module.by_name))
+            for name in sorted(self.needs.objects[path].intersection(module.by_name))
         }
-        name = names[_Origin(path)]
+        name = names[Origin(path)]
         fields = ", ".join(f"{key}={value}" for key, value in members.items())
         text = f"{name} = SimpleNamespace({fields})"
         if len(text) > LIMIT:
@@ -443,77 +181,6 @@ class _Inliner:
             text = f"{name} = SimpleNamespace(\n{lines})"
         end = len(module.text) + 1
         return Definition(ast.Pass(), (name,), frozenset(members.values()), end, end, text)
-
-    def _order(self) -> list[Path]:
-        """Each module after those that it imports from, as Python executes them."""
-        order: dict[Path, None] = {}
-        begun: set[Path] = set()
-
-        def visit(path: Path) -> None:
-            if path in begun:
-                return
-            begun.add(path)
-            for definition in self._module(path).definitions:
-                if isinstance(definition.node, ast.ImportFrom):
-                    module = absolute(definition.node, self._package(path))
-                    names = ["", *(f".{alias.name}" for alias in definition.node.names)]
-                    for target in filter(None, (self._find(module + name) for name in names)):
-                        visit(target)
-            if path in self.taken:
-                order[path] = None
-
-        for path in self.taken:
-            visit(path)
-        return list(order)
-
-    # --- files ---
-
-    def _require_no_hidden_import(self, path: Path, definition: Definition) -> None:
-        node = definition.node
-        if "import" not in definition.text:
-            return
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            return
-        for child in ast.walk(node):
-            if isinstance(child, ast.Import | ast.ImportFrom):
-                modules = [alias.name for alias in child.names]
-                if isinstance(child, ast.ImportFrom):
-                    modules = [child.module or "."]
-                if child.__dict__.get("level") or any(map(self._find, modules)):
-                    line = self.line if path == self.script.path else child.lineno
-                    message = (
-                        f"`{ast.unparse(child)}` stands inside another statement, so it cannot "
-                        "be written out; move it to the top level"
-                    )
-                    self.faults.append(Fault(self.project.relative(path), line, message))
-
-    def _module(self, path: Path) -> Module:
-        self.read.add(path)
-        try:
-            return read_module(path)
-        except SyntaxError as error:
-            where = self.project.relative(path)
-            raise Faults(
-                [Fault(where, error.lineno or 0, f"does not parse: {error.msg}")]
-            ) from None
-
-    def _find(self, module: str) -> Path | None:
-        """The file of a first-party module, None for any other."""
-        if module not in self.found:
-            roots = (self.script.path.parent, self.project.src)
-            paths = [root.joinpath(*module.split(".")) for root in roots]
-            candidates = [f for p in paths for f in (p.with_suffix(".py"), p / "__init__.py")]
-            files = (f for f in candidates if f != self.script.path and f.is_file())
-            self.found[module] = next(files, None)
-        return self.found[module]
-
-    def _package(self, path: Path) -> str:
-        """The package against which the imports of a file are relative."""
-        if path not in self.packages:
-            roots = (self.script.path.parent, self.project.src)
-            root = next(root for root in roots if path.is_relative_to(root))
-            self.packages[path] = ".".join(path.relative_to(root).parts[:-1])
-        return self.packages[path]
 
 
 def _stem(path: Path) -> str:
@@ -537,53 +204,3 @@ def bound_by(script: Script, cells: Sequence[Cell]) -> set[str]:
         if not definition.is_import
         for name in definition.names
     }
-
-
-def _attributes(node: ast.AST, name: str) -> set[str] | None:
-    """The attributes that are read from the object called `name`; None if it is used otherwise."""
-    found: set[str] = set()
-    parents = {id(n.value): n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-    for child in ast.walk(node):
-        if isinstance(child, ast.Name) and child.id == name:
-            if id(child) not in parents:
-                return None
-            found.add(parents[id(child)])
-    return found
-
-
-def _bound(alias: ast.alias) -> str:
-    return alias.asname or alias.name.partition(".")[0]
-
-
-def _aliases(node: ast.stmt) -> Iterator[ast.alias]:
-    assert isinstance(node, ast.Import | ast.ImportFrom)
-    yield from node.names
-
-
-def _changed(definition: Definition) -> frozenset[str]:
-    """The names whose objects a statement changes or registers with."""
-    node = definition.node
-    targets: Sequence[ast.expr] = ()
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        targets = [node.value.func]
-    elif isinstance(node, ast.Assign):
-        targets = [t for t in node.targets if not isinstance(t, ast.Name)]
-    elif isinstance(node, ast.AugAssign):
-        targets = [node.target]
-    elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-        targets = node.decorator_list
-    return frozenset(filter(None, map(_root, targets)))
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _without_imports(module: Module) -> str:
-    lines = module.text.split("\n")
-    for definition in reversed(module.definitions):
-        if definition.is_import:
-            del lines[definition.first - 1 : definition.last]
-    return "\n".join(lines).strip("\n")

@@ -22,8 +22,9 @@ from captures.definitions import Definition, parse_module
 from captures.expand import expand_page, tidy
 from captures.figures import inked
 from captures.forms import Shown
-from captures.inline import Import, Inlined, bound_by, inline
+from captures.inline import Inlined, bound_by, inline
 from captures.library import library
+from captures.needs import Import
 from captures.plain import plain
 from captures.project import Project
 from captures.resolve import Run

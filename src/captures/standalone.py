@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from captures.definitions import Definition
-from captures.inline import LIMIT, Import, Inlined, inline
+from captures.inline import LIMIT, Inlined, inline
+from captures.needs import Import
 from captures.project import Project
 from captures.script import Cell, Script, parse
 
