@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from captures.check import GPU_REPORT
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 BIN = Path(sys.executable).parent
@@ -91,6 +93,15 @@ def test_the_gpu_job_is_guarded():
     assert gpu[0]["if"] == "vars.GPU_RUNNER != ''"
     assert gpu[0]["environment"] == "gpu"
     assert gpu[0]["permissions"] == {"contents": "read"}
+
+
+def test_the_gpu_report_is_written_where_the_check_reads_it_and_uploaded_from_there():
+    assert f"--report {GPU_REPORT}\n" in (ROOT / "Makefile").read_text()
+    jobs = read(ROOT / ".github/workflows/publish.yml")["jobs"]
+    uploads = [
+        step["with"]["path"] for step in jobs["capture"]["steps"] if "path" in step.get("with", {})
+    ]
+    assert [path for path in uploads if GPU_REPORT in path.split()] == uploads
 
 
 def test_publishing_goes_through_capture_and_a_release_check_before_it_deploys():
