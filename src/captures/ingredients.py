@@ -40,11 +40,12 @@ def of_example(project: Project, name: str) -> dict[str, str]:
     """The texts of an example, of every module that it can load and of its transcripts."""
     script = library(project).script(name)
     records = [transcript_path(project, name, machine) for machine in MACHINES]
-    return library(project).texts(script) | {
-        project.relative(path): read_text(path, project.relative(path))
-        for path in records
-        if path.is_file()
-    }
+    texts = dict(library(project).texts(script))
+    for path in filter(Path.is_file, records):
+        texts[project.relative(path)] = read_text(path, project.relative(path))
+    # Which is of its data files too.
+    texts[f"fingerprint of {name}"] = library(project).fingerprint(script)
+    return texts
 
 
 def of_packages(project: Project) -> dict[str, str]:

@@ -122,7 +122,8 @@ def _programs() -> list[str]:
     """The installed packages with their versions, and the code of the Markdown extensions."""
     folders = [folder for folder in map(Path, filter(None, sys.path)) if folder.is_dir()]
     versions = sorted(path.name for folder in folders for path in folder.glob("*.*-info"))
-    files = {sys.modules[each.__module__].__file__ for each in _extensions(Extension)}
+    modules = (sys.modules.get(each.__module__) for each in _extensions(Extension))
+    files = {getattr(module, "__file__", None) for module in modules}
     return [*versions, *(Path(file).read_text("utf-8") for file in sorted(filter(None, files)))]
 
 

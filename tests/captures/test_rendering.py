@@ -137,6 +137,15 @@ def test_what_a_page_is_made_of_makes_it_anew(house, path, old, new, anew) -> No
     assert EVERY - recalled(site(house)) - {"runs/"} == anew - {"runs/"}
 
 
+def test_data_that_changes_makes_the_page_of_its_run_stale(house) -> None:
+    house.write("examples/a/one.csv", "1\n")
+    house.example("a/one", "# data: one.csv\n" + SCRIPT)
+    house.record("a/one", {"claim": "twice: 2"})
+    assert b"Stale" not in site(house)["lessons/one/index.html"]
+    house.write("examples/a/one.csv", "2\n")
+    assert b"Stale" in site(house)["lessons/one/index.html"]
+
+
 def test_another_run_shows(house) -> None:
     site(house)
     house.record("a/one", {"claim": "twice: 2, as ever"})
