@@ -36,7 +36,7 @@ class Memory:
         """
         kept = self._used if forget else self._known | self._used
         if self.path is not None and kept != self._known:
-            _write(self.path, kept)
+            write_whole(self.path, json.dumps(kept))
 
 
 class Shelf:
@@ -54,7 +54,7 @@ class Shelf:
             return kept["made"]
         made = work()
         if made is not None:
-            _write(path, {"key": key, "made": made})
+            write_whole(path, json.dumps({"key": key, "made": made}))
         return made
 
 
@@ -66,11 +66,11 @@ def _read(path: Path) -> dict[str, Any]:
     return known if isinstance(known, dict) else {}
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
+def write_whole(path: Path, text: str) -> None:
+    """Write beside and rename, so that nobody reads half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Written beside and renamed, so that nobody reads half a file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(content), encoding="utf-8")
+    temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
 
 

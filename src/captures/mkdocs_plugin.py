@@ -24,7 +24,7 @@ from captures.fault import Fault, Faults
 from captures.figures import inked
 from captures.forms import read_page
 from captures.library import library
-from captures.memory import Shelf
+from captures.memory import Shelf, write_whole
 from captures.project import Project, read_text
 from captures.published import Published
 from captures.recapture import Recapture
@@ -191,9 +191,8 @@ class CapturesPlugin(BasePlugin):
             self._note(found)
             return
         path = folder / uri
-        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_text(encoding="utf-8") != content:
-            path.write_text(content, encoding="utf-8")
+            write_whole(path, content)
         file = File(
             uri,
             str(folder),
