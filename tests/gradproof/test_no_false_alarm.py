@@ -60,6 +60,12 @@ TORCH = {
     "cross_entropy": (F.cross_entropy, (*tensors((6, 40)), targets(6, 40))),
     "mse_loss": (F.mse_loss, tensors((6, 40), (6, 40))),
     "attention": (attention, (*tensors((1, 2, 5, 8), (1, 2, 7, 8), (1, 2, 7, 8)), True)),
+    "rms_norm_of_one_column": (rms_norm, (*tensors((6, 1), 1), 1e-6)),
+    "layer_norm_in_half": (
+        layer_norm,
+        (*(t.bfloat16() for t in tensors((6, 40), 40, 40)), 1e-5),
+    ),
+    "amax": (torch.amax, (*tensors((6, 40)), -1)),
     "glu": (F.glu, tensors((6, 40))),
     "cumsum": (cumulative_sum, tensors((6, 40))),
 }
@@ -76,6 +82,11 @@ def test_without_a_reference_finite_differences_judge():
     report = prove(F.gelu, tensors((3, 5)))
     assert report.ok, str(report)
     assert "finite differences in float64" in str(report)
+
+
+def test_without_a_reference_a_forward_may_refuse_a_size():
+    report = prove(F.conv1d, tensors((2, 3, 20), (4, 3, 5)))
+    assert report.ok, str(report)
 
 
 def test_a_module_is_proved_with_its_parameters():

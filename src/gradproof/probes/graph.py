@@ -201,6 +201,9 @@ def _double_backward(subject: Subject) -> Iterator[Remark]:
         truth = _second_derivatives(in64, subject.oracle.function, constant)
         if isinstance(truth, OpError) or truth is None:
             continue
+        in32 = subject.in_dtype(torch.float32)
+        narrow = _second_derivatives(in32, subject.oracle.function, constant)
+        theirs = narrow if isinstance(narrow, dict) else {}
         significant = [name for name, t in truth.items() if largest(t) > 1e-6]
         if not significant:
             continue
@@ -220,7 +223,7 @@ def _double_backward(subject: Subject) -> Iterator[Remark]:
                 got.dtype,
                 got.numel() + truth[name].numel() * 64,
                 scale,
-                1e-4 * scale,
+                max(1e-4 * scale, largest(theirs.get(name, truth[name]) - truth[name])),
                 scale,
             )
             if (mismatch := compare(got, expected)) is not None:

@@ -116,7 +116,9 @@ def _trouble(subject: Subject) -> Trouble:
     try:
         verdict = judge(subject, gross=GROSS_SIZE)
     except OpError as raised:
-        return raised if raised.refusal else (f"the {raised.stage} raises {raised}", ("y",))
+        # With no reference to say that it should run there, a forward that raises has refused.
+        refused = raised.refusal or (subject.reference is None and raised.stage == "forward")
+        return raised if refused else (f"the {raised.stage} raises {raised}", ("y",))
     except NoGraphError:
         return "the output has no grad_fn", ("y",)
     if verdict.right:
