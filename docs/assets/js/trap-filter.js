@@ -1,7 +1,8 @@
 // <trap-filter>: show only the traps of the page that have a symptom.
 //
-// A trap is a heading of class `trap` with all that stands below it. Its symptoms are the words of
-// its paragraph of class `symptoms`, parted by " · ". What the element holds is shown without JS.
+// A trap is a heading of class `trap` with all that stands below it. The symptoms are the rows of the
+// page's table of symptoms: a row's first cell names one, its links lead to the traps that have it.
+// What the element holds is shown without JS.
 
 const TEMPLATE = `
 <style>
@@ -27,18 +28,25 @@ function sectionOf(heading) {
   return section;
 }
 
-function readTraps(page) {
-  return [...page.querySelectorAll("h3.trap")].map((heading) => {
-    const section = sectionOf(heading);
-    const symptoms = section.find((element) => element.matches(".symptoms"))?.textContent ?? "";
-    return { section, symptoms: symptoms.split("·").map((words) => words.trim()).filter(Boolean) };
-  });
+function readSymptoms(page) {
+  return [...page.querySelectorAll("#symptom-table tbody tr")].map((row) => ({
+    name: row.cells[0].textContent.trim(),
+    traps: new Set([...row.querySelectorAll("a[href^='#']")].map((link) => link.hash.slice(1))),
+  }));
+}
+
+function readTraps(page, symptoms) {
+  return [...page.querySelectorAll("h3.trap")].map((heading) => ({
+    section: sectionOf(heading),
+    symptoms: symptoms.filter(({ traps }) => traps.has(heading.id)).map(({ name }) => name),
+  }));
 }
 
 class TrapFilter extends HTMLElement {
   connectedCallback() {
     const page = this.closest("article");
-    this.traps = readTraps(page);
+    this.symptoms = readSymptoms(page);
+    this.traps = readTraps(page, this.symptoms);
     this.groups = [...page.querySelectorAll("h2")]
       .map(sectionOf)
       .filter((section) => section.some((element) => element.matches("h3.trap")));
@@ -55,11 +63,11 @@ class TrapFilter extends HTMLElement {
   build() {
     const root = this.attachShadow({ mode: "open" });
     root.innerHTML = TEMPLATE;
-    for (const symptom of new Set(this.traps.flatMap((trap) => trap.symptoms))) {
+    for (const { name } of this.symptoms) {
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = symptom;
-      button.addEventListener("click", () => this.choose(symptom === this.symptom ? "" : symptom));
+      button.textContent = name;
+      button.addEventListener("click", () => this.choose(name === this.symptom ? "" : name));
       root.querySelector(".choice").append(button);
     }
   }

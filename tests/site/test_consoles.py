@@ -1,0 +1,55 @@
+"""What a console block of a page shows is what its command says; `...` leaves lines out."""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("lessons/proving.md", "reference/gradproof.md")
+FILE = re.compile(r'^```python title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ (.*)\n", re.MULTILINE)
+
+
+def commands(page: str) -> list[tuple[str, str]]:
+    """Each command of a page's console blocks, and what is shown below it."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    said = []
+    for block in CONSOLE.findall(text):
+        _, *parts = COMMAND.split(block)
+        said += zip(parts[::2], parts[1::2], strict=True)
+    return said
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with every file that the pages show."""
+    folder = tmp_path_factory.mktemp("reader")
+    for page in PAGES:
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        for name, source in FILE.findall(text):
+            (folder / name).write_text(source, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"), [said for page in PAGES for said in commands(page)], ids=lambda text: text
+)
+def test_a_command_says_what_the_page_shows(folder, command: str, shown: str) -> None:
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        env={**os.environ, "PATH": programs, "COLUMNS": "80"},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=120,
+    )
+    matches = doctest.OutputChecker().check_output(shown, done.stdout, doctest.ELLIPSIS)
+    assert matches, done.stdout
