@@ -39,7 +39,7 @@ print(f"no further off than twice torch: {ours < 2 * torchs}")
 
 # %% too-generous
 def forgetful(x):
-    return gelu(x) + 0.001 * x  # off by 0.001 wherever dy is 1
+    return gelu(x) + 0.001 * x  # off by 0.001·dy, everywhere
 
 
 dx = gradient(forgetful, x, dy)

@@ -21,7 +21,9 @@ class Case:
     op: any differentiable callable (`Function.apply`, an `nn.Module`, a custom op, a function).
     inputs: what one call is given. Gradients are asked for the floating tensors that require them,
         or for all floating tensors if none does.
-    reference: takes the same arguments as `op` and computes the same in plain torch operations.
+    reference: takes the same arguments as `op` and computes the same in plain torch operations. A
+        module's parameters follow the inputs, in the order of `named_parameters`, unless it takes
+        no more arguments than there are inputs.
     """
 
     op: Callable[..., Any]
@@ -31,21 +33,54 @@ class Case:
     def __post_init__(self) -> None:
         if not callable(self.op):
             raise TypeError(f"op: expected a callable, got {type(self.op).__name__}")
+        if isinstance(self.op, type):
+            raise TypeError(
+                f"op: you passed the class {self.op.__name__}; pass {_instead(self.op)}"
+            )
         if not isinstance(self.inputs, tuple | list):
             raise TypeError(
                 f"inputs: expected a tuple of the op's positional arguments, got "
                 f"{type(self.inputs).__name__}; write (x,) for a single tensor"
             )
         if not any(is_float(x) for x in self.inputs):
-            kinds = ", ".join(describe(x) for x in self.inputs) or "nothing"
+            kinds = ", ".join(map(_kind, self.inputs)) or "nothing"
             raise ValueError(
-                f"inputs: no floating-point tensor to differentiate with respect to, got {kinds}"
+                f"inputs: no floating-point tensor to differentiate with respect to, got {kinds}; "
+                "bind keyword arguments beforehand, with functools.partial or a lambda"
             )
         for position, x in enumerate(self.inputs):
-            if isinstance(x, Tensor) and x.is_complex():
-                raise TypeError(f"inputs[{position}]: complex tensors are not supported")
+            if isinstance(x, Tensor):
+                _check_input(f"inputs[{position}]", x)
+        if not any(x.numel() for x in self.inputs if is_float(x)):
+            raise ValueError(
+                "inputs: every floating tensor is empty, and no gradient can be wrong there; give "
+                "some elements (the probe `sizes` tries empty ones by itself)"
+            )
         if self.reference is not None and not callable(self.reference):
             raise TypeError(f"reference: expected a callable, got {type(self.reference).__name__}")
+
+
+def _instead(cls: type) -> str:
+    function = issubclass(cls, torch.autograd.Function)
+    return f"{cls.__name__}.apply" if function else f"an instance, such as {cls.__name__}(…)"
+
+
+def _kind(value: Any) -> str:
+    plain = isinstance(value, Tensor | bool | int | float | str | None)
+    return describe(value) if plain else type(value).__name__
+
+
+def _check_input(name: str, x: Tensor) -> None:
+    if x.is_complex():
+        raise TypeError(f"{name}: complex tensors are not supported")
+    if x.layout != torch.strided or x.device.type not in ("cpu", "cuda"):
+        layout = str(x.layout).removeprefix("torch.")
+        raise TypeError(
+            f"{name}: expected a strided CPU or CUDA tensor, got {layout} on {x.device}"
+        )
+    if is_float(x) and bool(torch.isnan(x).any()):
+        places = int(torch.isnan(x).sum())
+        raise ValueError(f"{name}: NaN at {places} of {x.numel()} places; nothing follows from NaN")
 
 
 def with_parameters_as_inputs(case: Case) -> tuple[Case, tuple[str, ...]]:
@@ -71,7 +106,10 @@ def with_parameters_as_inputs(case: Case) -> tuple[Case, tuple[str, ...]]:
 
 
 def _positional_count(function: Callable[..., Any]) -> int | None:
-    kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+    try:
+        kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+    except ValueError:  # a builtin that has no signature
+        return None
     if inspect.Parameter.VAR_POSITIONAL in kinds:
         return None
     return sum(k in (k.POSITIONAL_ONLY, k.POSITIONAL_OR_KEYWORD) for k in kinds)
@@ -105,7 +143,7 @@ def op_name(op: Callable[..., Any]) -> str:
     if isinstance(op, functools.partial):
         return op_name(op.func)
     owner = getattr(op, "__self__", None)
-    if isinstance(owner, type):
+    if isinstance(owner, type) and not owner.__name__.startswith("_"):
         return f"{owner.__name__}.{op.__name__}"
     name: str = getattr(op, "__qualname__", None) or type(op).__name__
-    return name.rpartition("<locals>.")[2]
+    return op.__name__ if name.startswith("_") else name.rpartition("<locals>.")[2]

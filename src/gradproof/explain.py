@@ -137,14 +137,16 @@ def _familiar(factor: float, wrong: Wrong) -> str:
     sizes = {
         n for x in wrong.subject.inputs if isinstance(x, Tensor) for n in (*x.shape, x.numel())
     }
-    names = {math.log2(math.e): "log₂ e", math.log(2): "ln 2", 2.0: "2", 0.5: "1/2"}
+    names = {math.log2(math.e): "log₂ e", math.log(2): "ln 2"}
     for n in sizes:
         if n > 2:
             names |= {
                 float(n): f"{n}, a size of the input",
                 1 / n: f"1/{n}, {n} a size of the input",
             }
-            names |= {math.sqrt(n): f"√{n}", 1 / math.sqrt(n): f"1/√{n}"}
+        if n > 4:
+            names |= {math.sqrt(n): f"√{n}, {n} a size of the input"}
+            names |= {1 / math.sqrt(n): f"1/√{n}, {n} a size of the input"}
     for x in wrong.subject.inputs:
         if isinstance(x, Tensor) and x.dtype in (torch.int32, torch.int64) and bool((x < 0).any()):
             kept, every = int((x >= 0).sum()), x.numel()

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradproof.tensors import draw, duplicate, is_float
+from gradproof.frames import line_of_error
+from gradproof.tensors import draw, duplicate, is_float, short
 
 LONGEST_MESSAGE = 140
 
@@ -32,6 +33,12 @@ class OpError(Exception):
         if len(said) > LONGEST_MESSAGE:
             said = said[:LONGEST_MESSAGE].rsplit(" ", 1)[0] + " …"
         return f"{type(cause).__name__}: {said}".rstrip(": ")
+
+    @property
+    def located(self) -> str:
+        """With the line of the op's own code, where there is one."""
+        line = line_of_error(self.error)
+        return f"{self}{f' (at {line})' * bool(line)}"
 
     @property
     def refusal(self) -> bool:
@@ -60,20 +67,19 @@ def leaves(inputs: Sequence[Any], wrt: Sequence[int]) -> tuple[Any, ...]:
     return copies
 
 
-def forward(op: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Tensor, ...]:
+def forward(op: Callable[..., Any], inputs: Sequence[Any], seed: int = 0) -> tuple[Tensor, ...]:
     """The op's floating outputs; integer ones have no gradient and are left out."""
-    with _seeded(0, inputs), torch.enable_grad():
+    with _seeded(seed, inputs), torch.enable_grad():
         try:
             result = op(*inputs)
             _synchronise(inputs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise OpError("forward", error) from None
     flat = result if isinstance(result, tuple | list) else (result,)
     outputs = tuple(y for y in flat if is_float(y))
     if not outputs:
-        raise TypeError(
-            f"op: expected a floating tensor or a tuple of them back, got {type(result).__name__}"
-        )
+        got = short(result.dtype) if isinstance(result, Tensor) else type(result).__name__
+        raise TypeError(f"op: expected a floating tensor or a tuple of them back, got {got}")
     return outputs
 
 
@@ -99,7 +105,7 @@ def backward(
                 ys, wrt, ds, allow_unused=True, create_graph=create_graph
             )
             _synchronise(ys)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise OpError("backward", error) from None
     # A copy: an op may return its own workspace, which the next call overwrites.
     return tuple(g if g is None or create_graph else g.detach().clone() for g in gradients)

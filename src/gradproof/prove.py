@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,8 +16,10 @@ from gradproof.case import Case
 from gradproof.passes import NoGraphError, OpError
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.probes import PROBES
+from gradproof.reference import check_alone, check_beside
 from gradproof.report import Finding, ProbeResult, Report
 from gradproof.subject import Subject
+from gradproof.tensors import listed
 
 UNDEFINED = {
     "reads-past-end",
@@ -45,16 +47,18 @@ def prove(
 
     Nothing is left behind: inputs, `.grad`, the random state and global settings are as before.
 
-    Raises TypeError or ValueError for arguments it cannot use.
+    Raises TypeError or ValueError for arguments it cannot use, a reference that does not fit the op
+    among them.
     """
     chosen = choose(probes)
     began = time.monotonic()
-    subject = Subject.of(Case(op, inputs, reference))
-    prover = Prover(subject)
-    results = []
-    for probe in chosen:
-        with progress(probe, subject.title):
-            results.append(prover.run(probe))
+    with torch.inference_mode(False):
+        subject = Subject.of(Case(op, inputs, reference))
+        prover = Prover(subject, [probe.name for probe in chosen])
+        results = []
+        for probe in chosen:
+            with progress(probe, subject.title):
+                results.append(prover.run(probe))
     return Report(subject.description, tuple(results), time.monotonic() - began)
 
 
@@ -63,18 +67,29 @@ def choose(names: Iterable[str] | None) -> list[Probe]:
     if names is None:
         return [probe for probe in PROBES.values() if not probe.on_request]
     wanted = [names] if isinstance(names, str) else list(names)
+    if not wanted:
+        raise ValueError(f"probes: none named; there are {', '.join(PROBES)}")
     if unknown := [name for name in wanted if name not in PROBES]:
         raise ValueError(f"probes: no probe named {unknown[0]!r}; there are {', '.join(PROBES)}")
     return [probe for name, probe in PROBES.items() if name in wanted]
 
 
 class Prover:
-    """Runs probes on one subject, and remembers what makes the later ones meaningless."""
+    """Runs probes on one subject, and remembers what makes the later ones meaningless.
 
-    def __init__(self, subject: Subject):
+    planned: names of the probes to come; where none of them says what the obstacle means, the first
+    to meet it does. Raises TypeError or ValueError for a reference that does not fit the op.
+    """
+
+    def __init__(self, subject: Subject, planned: Collection[str] = ()):
         self.subject = subject
         with quiet():
+            check_alone(subject)
             self._obstacle = _obstacle(subject)
+            if self._obstacle is None:
+                check_beside(subject)
+            elif set(planned) & set(self._obstacle.spared):
+                self._obstacle = replace(self._obstacle, finding=None)
 
     @property
     def lost(self) -> bool:
@@ -82,11 +97,13 @@ class Prover:
         return self._obstacle is not None and self._obstacle.reason == LOST.reason
 
     def run(self, probe: Probe) -> ProbeResult:
-        if self._obstacle is not None and (finding := self._obstacle.finding) is not None:
-            self._obstacle = replace(self._obstacle, finding=None)
+        obstacle = self._obstacle
+        spared = obstacle is not None and probe.name in obstacle.spared
+        if obstacle is not None and not spared and (finding := obstacle.finding) is not None:
+            self._obstacle = replace(obstacle, finding=None)
             return _result(probe.name, [finding])
-        if self._obstacle is not None and probe.name not in self._obstacle.spared:
-            return ProbeResult(probe.name, skipped=self._obstacle.reason)
+        if obstacle is not None and not spared:
+            return ProbeResult(probe.name, skipped=obstacle.reason)
         with quiet():
             result = _result(probe.name, self._remarks(probe))
         self._obstacle = self._obstacle or _undefined(result)
@@ -126,7 +143,7 @@ class Obstacle:
 
     reason: str
     spared: tuple[str, ...] = ()
-    finding: Finding | None = None  # said by the first probe, where none is spared
+    finding: Finding | None = None  # said by the first probe that meets it
 
 
 LOST = Obstacle("the CUDA context is lost; the gradproof command survives this")
@@ -139,9 +156,12 @@ def _obstacle(subject: Subject) -> Obstacle | None:
     except OpError as raised:
         if lost_device(raised.error):
             return replace(LOST, finding=Finding("illegal-address", str(raised)))
-        return Obstacle(f"the {raised.stage} raises", ("contract",))
+        finding = Finding(f"{raised.stage}-raises", raised.located)
+        return Obstacle(f"the {raised.stage} raises", ("contract",), finding)
     except NoGraphError:
-        return Obstacle("the output has no grad_fn", ("graph",))
+        names = listed([subject.names[i] for i in subject.wrt])
+        finding = Finding("no-grad-fn", f"{names} require a gradient and the output does not")
+        return Obstacle("the output has no grad_fn", ("graph",), finding)
     return None
 
 

@@ -77,7 +77,8 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        return not self.findings
+        """Whether nothing was found, and something held."""
+        return not self.findings and any(not r.skipped for r in self.results)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -107,6 +108,8 @@ class Report:
         if self.ok:
             hold = "1 probe holds" if len(tried) == 1 else f"all {len(tried)} probes hold"
             return f"gradproof: {self.op}: {hold}"
+        if not self.findings:
+            return f"gradproof: {self.op}: no probe holds, since none could run"
         skipped = len(self.results) - len(tried)
         return (
             f"gradproof: {self.op}: {count(len(self.traps), 'trap')}, "

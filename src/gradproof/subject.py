@@ -13,7 +13,7 @@ from torch import Tensor
 from gradproof.case import Case, op_name, with_parameters_as_inputs
 from gradproof.oracle import FiniteDifferences, Oracle, Reference
 from gradproof.passes import OpError, Pass, backward, differentiate, draw_like, forward, leaves
-from gradproof.tensors import HALF, describe, is_float, largest
+from gradproof.tensors import HALF, describe, is_float, largest, same_bits
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,12 @@ class Subject:
     @cached_property
     def dy(self) -> tuple[Tensor, ...]:
         return self.draw_dy(self.base.outputs)
+
+    @cached_property
+    def random(self) -> bool:
+        """Whether the op draws random numbers: another seed gives another output."""
+        outputs = forward(self.op, leaves(self.inputs, self.wrt), seed=2)
+        return not all(map(same_bits, outputs, self.base.outputs))
 
     @property
     def scales(self) -> tuple[float, ...]:

@@ -53,7 +53,7 @@ TRAPS = _catalogue(
     Trap(
         "forward-raises",
         "the forward raises on the inputs given",
-        "read the error below; the op must accept the inputs it is proved on",
+        "read the error above; the op must accept the inputs it is proved on",
     ),
     # The contract with autograd.
     Trap(
@@ -277,7 +277,8 @@ TRAPS = _catalogue(
     Trap(
         "not-linear-in-dy",
         "the gradient is not linear in dy",
-        "a vector-Jacobian product is linear in its vector; look for a clamp or a square of dy",
+        "a vector-Jacobian product is linear in its vector; look for a clamp or a square of dy, or "
+        "memory that nobody wrote (ask the probe poison)",
     ),
     Trap(
         "zero-gradient",
@@ -411,7 +412,7 @@ TRAPS = _catalogue(
     Trap(
         "backward-raises",
         "the backward raises",
-        "read the error below; it came out of your backward",
+        "read the error above; it came out of your backward",
         generic=True,
     ),
     Trap(

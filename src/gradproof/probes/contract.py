@@ -25,7 +25,7 @@ def contract(subject: Subject) -> Iterator[Remark]:
     try:
         outputs = forward(subject.op, mine)
     except OpError as raised:
-        yield Finding("forward-raises", str(raised))
+        yield Finding("forward-raises", raised.located)
         return
     with recorded_backwards(function_nodes(outputs)) as returned:
         try:
@@ -52,7 +52,7 @@ def _raised(raised: OpError, returned: Sequence[Returned]) -> Finding:
             if isinstance(value, Tensor) and value.shape != shape
         ]
         return Finding("wrong-gradient-shape", "; ".join(shapes) or f"autograd says: {said}")
-    return Finding("backward-raises", said)
+    return Finding("backward-raises", raised.located)
 
 
 def _returned(one: Returned, subject: Subject) -> Iterator[Remark]:

@@ -41,6 +41,9 @@ Laid = Sequence[tuple[Slot, Tensor]]
 
 
 def layouts(subject: Subject) -> Iterator[Remark]:
+    if subject.random and subject.reference is None:
+        yield Note("the op draws random numbers, in an order that may follow the layout")
+        return
     subject = enlarged(subject)  # a dimension of one has no layout worth the name
     inputs = [
         Slot(subject.names[i], x, position=i) for i, x in enumerate(subject.inputs) if is_float(x)

@@ -13,7 +13,7 @@ from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.sizing import Axis, accepts, axes, elements_of, resized
 from gradproof.subject import Subject
-from gradproof.tensors import count, listed
+from gradproof.tensors import count, is_float, listed
 from gradproof.work import Climb
 
 # Each step is dared if the first size of the step before allows it; see gradproof.work.
@@ -87,7 +87,8 @@ def _trials(
 
 
 def _up(subject: Subject, axis: Axis, climb: Climb) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
-    for step in STEPS:
+    indexes = any(not is_float(subject.inputs[i]) for i, _ in axis.places)
+    for step in STEPS[: -1 if indexes else None]:  # each index stands for a whole row
         for size in step:
             changed = {axis: size}
             variant = None if size == axis.size else _affordable(subject, changed, climb)

@@ -60,7 +60,8 @@ def _other_dtypes(subject: Subject) -> Iterator[Remark]:
         variant = subject.in_dtype(dtype)
         verdict = _attempt(variant, f"in {short(dtype)}")
         if isinstance(verdict, OpError):
-            yield Note(f"{short(dtype)} is not taken ({verdict})")
+            where = " by Triton's interpreter" if "Interpreter" in str(verdict) else ""
+            yield Note(f"{short(dtype)} is not taken{where} ({verdict})")
             continue
         if (finding := narrowed(variant, verdict.done)) is not None:
             yield finding
