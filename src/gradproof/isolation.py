@@ -2,58 +2,74 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import selectors
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterable
 from typing import Any
 
 from gradproof.load import UnusableError
-from gradproof.prove import choose, progress
-from gradproof.report import Finding, ProbeResult, Report
+from gradproof.process import DiedError, Printed, Process, TooLongError
+from gradproof.report import Finding, ProbeResult
 
-PROBE_PATIENCE = 300.0  # seconds for one probe, compilation included
-START_PATIENCE = 300.0  # seconds to import torch and the op, and to run it once
+PROBE_PATIENCE = 300.0  # seconds for the op's first call, and for one probe; compilation included
+START_PATIENCE = 300.0  # seconds to import torch and the op, and to make the inputs
+
+
+class ProbeBrokeError(RuntimeError):
+    """A probe failed for a reason of its own: a mistake of gradproof, no finding about the op."""
 
 
 class Worker:
-    """A child process that runs one probe after another on one case, and is replaced if it dies."""
+    """A child process that runs one probe after another on one case, and is replaced if it dies.
+
+    printed: what the op printed, which is kept apart from the report.
+    """
 
     def __init__(
-        self, op: str, inputs: str | None, reference: str | None, patience: float = PROBE_PATIENCE
+        self,
+        op: str,
+        inputs: str | None = None,
+        reference: str | None = None,
+        patience: float = PROBE_PATIENCE,
     ):
+        if not patience > 0:
+            raise ValueError(f"patience: expected seconds, more than 0, got {patience:g}")
         self._case = (op, inputs, reference)
         self._patience = patience
-        self._child: subprocess.Popen[str] | None = None
+        self._process: Process | None = None
+        self._refusal: Exception | None = None
+        self._deaths = 0  # in the op's first call
+        self._hopeless = ""
         self.description = op
+        self.printed = Printed()
 
     def run(self, probe: str) -> ProbeResult:
-        """The probe's result; a death or a hang of the child becomes a finding."""
-        try:
-            if self._child is None:
-                self._start()
-            assert self._child is not None and self._child.stdin is not None
-            print(probe, file=self._child.stdin, flush=True)
-            message = self._receive(self._patience)
-        except (_DiedError, BrokenPipeError):
-            code = self._obituary()
-            fault = -code in (signal.SIGSEGV, signal.SIGBUS)
-            how = f"died of {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
-            return _failed(probe, "illegal-address" if fault else "crash", f"the process {how}")
-        except _TooLongError as error:
-            self.close()
-            return _failed(probe, "hang", str(error))
+        """The probe's result; a death or a hang of the child becomes a finding.
+
+        Raises UnusableError if there is nothing to prove, ProbeBrokeError if gradproof is wrong.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        if self._hopeless:
+            return ProbeResult(probe, skipped=self._hopeless)
+        if self._process is None:
+            self._load()
+            if (finding := self._first_call(probe)) is not None:
+                return ProbeResult(probe, (finding,))
+        assert self._process is not None
+        self._process.send(probe)
+        message = self._receive(probe, "during the probe")
+        if isinstance(message, Finding):
+            return ProbeResult(probe, (message,))
+        if "broke" in message:
+            raise ProbeBrokeError(_apology(message["broke"]))
+        if message["lost"]:
+            self.close()  # a CUDA context that met a memory fault serves nobody
         return _decoded(message["result"])
 
     def close(self) -> None:
-        if self._child is not None:
-            self._child.kill()
-            self._obituary()
+        if self._process is not None:
+            self._process.close()
+            self._process = None
 
     def __enter__(self) -> Worker:
         return self
@@ -61,74 +77,62 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(self) -> None:
-        reader, writer = os.pipe()
-        command = [sys.executable, "-m", "gradproof.child", str(writer), json.dumps(self._case)]
-        self._child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, pass_fds=(writer,), text=True
-        )
-        os.close(writer)
-        self._channel = reader
-        self._buffer = b""
-        hello = self._receive(START_PATIENCE)
-        if "unusable" in hello:
+    def _load(self) -> None:
+        self._process = Process("gradproof.child", json.dumps(self._case), printed=self.printed)
+        try:
+            self._usable(self._process.receive(START_PATIENCE))
+        except (DiedError, TooLongError) as error:
             self.close()
-            raise UnusableError(hello["unusable"])
-        self.description = hello["description"]
+            self._refuse(UnusableError(f"{self._case[0]!r}: {error} while it was loaded"))
 
-    def _receive(self, patience: float) -> dict[str, Any]:
-        deadline = time.monotonic() + patience
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._channel, selectors.EVENT_READ)
-            while b"\n" not in self._buffer:
-                if not selector.select(max(deadline - time.monotonic(), 0)):
-                    raise _TooLongError(f"no answer within {patience:g} s")
-                chunk = os.read(self._channel, 65536)
-                if not chunk:
-                    raise _DiedError
-                self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return json.loads(line)
+    def _first_call(self, probe: str) -> Finding | None:
+        """What came of it, where no probe can follow; the same twice leaves no hope for others."""
+        message = self._receive(probe, "in the op's first call")
+        if isinstance(message, Finding):
+            self._deaths += 1
+            if message.trap == "hang":
+                self._hopeless = "the op's first call does not come back"
+            elif self._deaths > 1:
+                self._hopeless = "the op's first call ends its process"
+            return message
+        self._usable(message)
+        self.description = message["description"]
+        self._deaths += message["lost"]
+        if self._deaths > 1:
+            self._hopeless = "the op's first call ends in a memory fault"
+        return None
 
-    def _obituary(self) -> int:
-        """The exit status of the child; the next run starts another."""
-        assert self._child is not None
-        if self._child.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self._child.stdin.close()
-        code = self._child.wait()
-        os.close(self._channel)
-        self._child = None
-        return code
+    def _usable(self, message: dict[str, Any]) -> None:
+        if "unusable" in message:
+            self._refuse(UnusableError(message["unusable"]))
+        if "broke" in message:
+            self._refuse(ProbeBrokeError(_apology(message["broke"])))
 
+    def _refuse(self, error: Exception) -> None:
+        self.close()
+        self._refusal = error
+        raise error
 
-class _DiedError(Exception):
-    pass
-
-
-class _TooLongError(Exception):
-    pass
-
-
-def prove_isolated(
-    op: str,
-    inputs: str | None = None,
-    reference: str | None = None,
-    probes: Iterable[str] | None = None,
-    patience: float = PROBE_PATIENCE,
-) -> Report:
-    """As `prove`, with everything named as on the command line and run in a child process."""
-    began = time.monotonic()
-    with Worker(op, inputs, reference, patience) as worker:
-        results = []
-        for probe in choose(probes):
-            with progress(probe, op):
-                results.append(worker.run(probe.name))
-        return Report(worker.description, tuple(results), time.monotonic() - began)
+    def _receive(self, probe: str, when: str) -> dict[str, Any] | Finding:
+        assert self._process is not None
+        try:
+            return self._process.receive(self._patience)
+        except (DiedError, TooLongError) as error:
+            self.close()
+            return _post_mortem(error, when, probe)
 
 
-def _failed(probe: str, trap: str, evidence: str) -> ProbeResult:
-    return ProbeResult(probe, (Finding(trap, f"{evidence} during the probe", probe=probe),))
+def _post_mortem(error: DiedError | TooLongError, when: str, probe: str) -> Finding:
+    trap, said = "hang", f"{error} {when}"
+    if isinstance(error, DiedError):
+        fault = -error.code in (signal.SIGSEGV, signal.SIGBUS)
+        trap = "illegal-address" if fault else "crash"
+        said = f"the op called exit: {said}" if error.code >= 0 else said
+    return Finding(trap, f"{said}, at {error.place}" if error.place else said, probe=probe)
+
+
+def _apology(error: str) -> str:
+    return f"a mistake of gradproof, not of the op: {error}"
 
 
 def _decoded(fields: dict[str, Any]) -> ProbeResult:

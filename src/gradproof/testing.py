@@ -18,6 +18,7 @@ from typing import Any
 
 from gradproof.case import Case
 from gradproof.isolation import PROBE_PATIENCE, Worker
+from gradproof.load import UnusableError
 from gradproof.prove import choose
 from gradproof.report import Report
 
@@ -29,6 +30,7 @@ def one_test_per_probe(
 
     case: a function of no arguments at the top level of its file; the child process imports that
         file again and calls it.
+    patience: seconds for the op's first call, and for each probe.
     """
     import pytest
 
@@ -39,14 +41,15 @@ def one_test_per_probe(
         )
     worker = Worker(f"{inspect.getfile(case)}:{case.__qualname__}", None, None, patience)
 
-    @pytest.fixture(scope="module", autouse=True)
-    def _close_worker() -> Any:
-        yield
-        worker.close()
-
     @pytest.mark.parametrize("probe", [probe.name for probe in choose(probes)])
-    def test(probe: str) -> None:
-        result = worker.run(probe)
+    def test(probe: str, request: pytest.FixtureRequest) -> None:
+        request.node.parent.addfinalizer(worker.close)  # after the last test of the file
+        try:
+            result = worker.run(probe)
+        except UnusableError as error:
+            pytest.fail(str(error), pytrace=False)
+        finally:
+            print(worker.printed.take(), end="")
         if result.findings:
             pytest.fail(str(Report(worker.description, (result,))), pytrace=False)
         if result.skipped:
