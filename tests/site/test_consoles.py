@@ -37,9 +37,10 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("command", "shown"), [said for page in PAGES for said in commands(page)], ids=lambda text: text
-)
+SAID = [said for page in PAGES for said in commands(page)]
+
+
+@pytest.mark.parametrize(("command", "shown"), SAID, ids=[command for command, _ in SAID])
 def test_a_command_says_what_the_page_shows(folder, command: str, shown: str) -> None:
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
