@@ -28,7 +28,7 @@ def traps_by_symptom(page) -> dict[str, list[str]]:
     table = {}
     for row in page.locator("#symptom-table tbody tr").all():
         links = row.locator("a").all()
-        anchors = [link.get_attribute("href").removeprefix("#") for link in links]
+        anchors = [link.get_attribute("href").rpartition("#")[2] for link in links]
         table[row.locator("td").first.inner_text()] = anchors
     return table
 

@@ -31,7 +31,7 @@ function sectionOf(heading) {
 function readSymptoms(page) {
   return [...page.querySelectorAll("#symptom-table tbody tr")].map((row) => ({
     name: row.cells[0].textContent.trim(),
-    traps: new Set([...row.querySelectorAll("a[href^='#']")].map((link) => link.hash.slice(1))),
+    traps: new Set([...row.querySelectorAll("a")].map((link) => link.hash.slice(1))),
   }));
 }
 
