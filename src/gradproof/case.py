@@ -18,12 +18,13 @@ from gradproof.tensors import describe, is_float
 class Case:
     """An op, the positional inputs of one call, and optionally the same formula in torch.
 
-    op: any differentiable callable (`Function.apply`, an `nn.Module`, a custom op, a function).
-    inputs: what one call is given. Gradients are asked for the floating tensors that require them,
-        or for all floating tensors if none does.
-    reference: takes the same arguments as `op` and computes the same in plain torch operations. A
-        module's parameters follow the inputs, in the order of `named_parameters`, unless it takes
-        no more arguments than there are inputs.
+    Attributes:
+        op: any differentiable callable (`Function.apply`, an `nn.Module`, a custom op, a function).
+        inputs: what one call is given. Gradients are asked for the floating tensors that require
+            them, or for all floating tensors if none does.
+        reference: takes the same arguments as `op` and computes the same in plain torch operations.
+            A module's parameters follow the inputs, in the order of `named_parameters`, unless it
+            takes no more arguments than there are inputs.
     """
 
     op: Callable[..., Any]
@@ -100,7 +101,10 @@ def with_parameters_as_inputs(case: Case) -> tuple[Case, tuple[str, ...]]:
         takes = _positional_count(case.reference)
         return case.reference(*arguments[: given if takes == given else None])
 
-    inputs = (*case.inputs, *(p.detach() for p in parameters.values()))
+    # Where an input asks for its gradient, the others do not get one; a parameter always does.
+    asked = any(x.requires_grad for x in case.inputs if is_float(x))
+    mine = (p.detach().requires_grad_(asked and p.requires_grad) for p in parameters.values())
+    inputs = (*case.inputs, *mine)
     names = (*argument_names(module.forward, given), *parameters)
     return Case(op, inputs, None if case.reference is None else reference), names
 

@@ -23,6 +23,7 @@ class Verdict:
     """What is wrong with one run; all empty if it is right as far as is known.
 
     missing: names of inputs whose gradient is None although it is not zero.
+    compared: whether the truth is known at any place at all.
     """
 
     done: Pass
@@ -30,6 +31,7 @@ class Verdict:
     outputs: tuple[tuple[str, Mismatch | str], ...] = ()
     gradients: tuple[Wrong, ...] = ()
     missing: tuple[str, ...] = ()
+    compared: bool = True
 
     @property
     def right(self) -> bool:
@@ -91,7 +93,11 @@ def judge(subject: Subject, situation: str = "", gross: float = 0.0) -> Verdict:
                 missing.append(subject.gradient_names[k])
         elif (found := compare(g, expected)) and _counts(found, expected.value, gross):
             wrong_gradients.append(Wrong(subject, dy, k, g, expected, found, situation))
-    return Verdict(done, dy, tuple(wrong_outputs), tuple(wrong_gradients), tuple(missing))
+    compared = any(
+        e is not None and bool(e.known.any()) for e in (*truth.outputs, *truth.gradients)
+    )
+    wrong = tuple(wrong_outputs), tuple(wrong_gradients), tuple(missing)
+    return Verdict(done, dy, *wrong, compared)
 
 
 def is_right(subject: Subject) -> bool:

@@ -38,17 +38,21 @@ def prove(
 ) -> Report:
     """Run every probe on `op` and say what holds and which traps it fell into.
 
-    op: any differentiable callable: `Function.apply`, an `nn.Module`, a custom op, a function.
-    inputs: the positional arguments of one call, on a CPU or a CUDA device. Gradients are asked for
-        the floating tensors that require them, or for all floating tensors if none does.
-    reference: takes the same arguments and computes the same in plain torch; evaluated in float64.
-        Without it the gradient is held against finite differences of the op's own forward.
-    probes: names from `gradproof.probes.PROBES`; by default all but those on request (`compile`).
-
     Nothing is left behind: inputs, `.grad`, the random state and global settings are as before.
 
-    Raises TypeError or ValueError for arguments it cannot use, a reference that does not fit the op
-    among them.
+    Args:
+        op: any differentiable callable: `Function.apply`, an `nn.Module`, a custom op, a function.
+        inputs: the positional arguments of one call, on a CPU or a CUDA device. Gradients are asked
+            for the floating tensors that require them, or for all floating tensors if none does.
+        reference: takes the same arguments and computes the same in plain torch; evaluated in
+            float64. Without it the gradient is held against finite differences of the op's own
+            forward.
+        probes: names from `gradproof.probes.PROBES`; by default all but those on request
+            (`compile`).
+
+    Raises:
+        TypeError: an argument is of a kind that cannot be used.
+        ValueError: an argument's value cannot be used, or the reference does not fit the op.
     """
     chosen = choose(probes)
     began = time.monotonic()

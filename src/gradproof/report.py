@@ -16,11 +16,14 @@ WIDTH = 100
 class Finding:
     """One trap, as one probe saw it.
 
-    trap: its name, a key of `gradproof.TRAPS`.
-    evidence: what was measured, with numbers and places.
-    beside: what holds next to it, which narrows the cause.
-    about: the gradient or output concerned, for instance `dx`; empty if it is the op as a whole.
-    gross: so large that no other number of the op means anything.
+    Attributes:
+        trap: its name, a key of `gradproof.TRAPS`.
+        evidence: what was measured, with numbers and places.
+        beside: what holds next to it, which narrows the cause.
+        about: the gradient or output concerned, for instance `dx`; empty if it is the op as a
+            whole.
+        probe: the probe that met it.
+        gross: so large that no other number of the op means anything.
     """
 
     trap: str
@@ -44,7 +47,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What one probe did: which checks held, which traps it met, and what it could not say."""
+    """What one probe did: which checks held, which traps it met, and what it could not say.
+
+    Attributes:
+        probe: its name.
+        findings: the traps it met.
+        tried: the checks that held.
+        notes: what is worth saying and no failure.
+        skipped: why it had nothing to ask; empty if it ran.
+    """
 
     probe: str
     findings: tuple[Finding, ...] = ()
@@ -69,7 +80,16 @@ class ProbeResult:
 
 @dataclass(frozen=True)
 class Report:
-    """Every probe's result for one op on one set of inputs."""
+    """Every probe's result for one op on one set of inputs; printed, it is the report.
+
+    Attributes:
+        op: the op with its inputs, as the first line names them.
+        results: what each probe said, in the order in which they ran.
+        seconds: how long the proof took.
+        ok: whether every probe holds.
+        notes: what is worth saying and no failure.
+        summary: the report's first line.
+    """
 
     op: str
     results: tuple[ProbeResult, ...]

@@ -28,9 +28,11 @@ def one_test_per_probe(
 ) -> Any:
     """A parametrised test function that fails with the trap, the evidence and the mend.
 
-    case: a function of no arguments at the top level of its file; the child process imports that
-        file again and calls it.
-    patience: seconds for the op's first call, and for each probe.
+    Args:
+        case: a function of no arguments at the top level of its file; the child process imports
+            that file again and calls it.
+        probes: their names; by default all but those on request.
+        patience: seconds for the op's first call, and for each probe.
     """
     import pytest
 

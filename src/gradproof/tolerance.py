@@ -3,13 +3,13 @@
 For an entry with true value r in a tensor of scale S, computed and stored in dtype d (ε its
 epsilon) with sums in compute dtype c (fp32 for halves, d otherwise) of length at most L:
 
-    4·ε_d·|r|                 a few roundings on the way out
-  + 2·ε_d·M                   half only: one intermediate rounded to d, M the largest |r|
-  + 4·ε_c·√L·S                a sum of L terms, each addition rounded (random walk)
-  + 8·e_c                     what the same formula in torch loses in dtype c, measured
-  + 8·ε_c·K                   what rounding the inputs once to c would change, K measured in fp64
-  + 4·min(e_d, 16·ε_d·M)      half only: what it loses in d itself, measured; capped, because
-                              torch's own half-precision formulas can be arbitrarily far off
+        4·ε_d·|r|               a few roundings on the way out
+      + 2·ε_d·M                 half only: one intermediate rounded to d, M the largest |r|
+      + 4·ε_c·√L·S              a sum of L terms, each addition rounded (random walk)
+      + 8·e_c                   what the same formula in torch loses in dtype c, measured
+      + 8·ε_c·K                 what rounding the inputs once to c would change, K measured in fp64
+      + 4·min(e_d, 16·ε_d·M)    half only: what it loses in d itself, measured; capped, because
+                                torch's own half-precision formulas can be arbitrarily far off
 
 S is the largest entry when the signs of dy are drawn at random: a sum whose terms cancel keeps the
 scale of its terms.

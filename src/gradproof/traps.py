@@ -13,8 +13,12 @@ from dataclasses import dataclass
 class Trap:
     """One way to be wrong.
 
-    title: what is wrong, as a clause. mend: what usually cures it. generic: it names no cause.
-    brings: traps that follow from this one, and are left out of a report that holds it.
+    Attributes:
+        name: as reports, tests and the gallery's anchors call it.
+        title: what is wrong, as a clause.
+        mend: what usually cures it.
+        generic: it names no cause.
+        brings: traps that follow from this one, and are left out of a report that holds it.
     """
 
     name: str

@@ -79,6 +79,12 @@ def test_an_op_that_ends_the_program_is_an_op_that_raises():
     assert prove(lambda x: sys.exit(3), (X,), probes=["values"]).traps == ("forward-raises",)
 
 
+def test_where_the_truth_is_finite_nowhere_nothing_is_said_to_hold(square):
+    report = prove(square, (torch.full((3,), torch.inf),), torch.square, ["values"])
+    assert not report.ok
+    assert "nothing could be compared" in str(report)
+
+
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_inside_a_mode_without_gradients(square, mode):
     with mode():
@@ -100,6 +106,17 @@ def test_only_what_requires_a_gradient_is_differentiated():
     a, b = torch.randn(3, requires_grad=True), torch.randn(3)
     report = prove(torch.mul, (a, b), reference=torch.mul, probes=["values"])
     assert report.ok
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_modules_parameters_are_always_asked_for(asked):
+    class Frozen(torch.nn.Linear):
+        def forward(self, x):
+            return F.linear(x, self.weight.detach(), self.bias)
+
+    x = torch.randn(4, 3, requires_grad=asked)
+    report = prove(Frozen(3, 2), (x,), F.linear, ["values"])
+    assert report.traps == ("missing-gradient",), str(report)
 
 
 def test_names_come_from_the_signature(square):

@@ -29,6 +29,9 @@ def values(subject: Subject) -> Iterator[Remark]:
     if (finding := narrowed(subject, verdict.done)) is not None:
         yield finding
     yield from verdict.findings()
+    if not verdict.compared:
+        yield Note("the truth is finite nowhere on these inputs: nothing could be compared")
+        return
     if not verdict.right:
         return
     yield Tried(f"against {subject.oracle.name}")
