@@ -136,5 +136,5 @@ def _apology(error: str) -> str:
 
 
 def _decoded(fields: dict[str, Any]) -> ProbeResult:
-    findings = tuple(Finding(**finding) for finding in fields.pop("findings"))
-    return ProbeResult(findings=findings, notes=tuple(fields.pop("notes")), **fields)
+    findings = tuple(Finding(**finding) for finding in fields["findings"])
+    return ProbeResult(**{**fields, "findings": findings, "notes": tuple(fields["notes"])})

@@ -19,7 +19,7 @@ from gradproof.case import Case
 from gradproof.frames import line_of_error
 from gradproof.tensors import count
 
-_SHAPE = re.compile(r"\s*([a-z]\w*)?\s*\[\s*((?:\d+\s*(?:,\s*)?)*)\]\s*(?:,|$)")
+_SHAPE = re.compile(r"\s*([a-z]\w*)?\s*\[((?:\s*\d+\s*,)*(?:\s*\d+)?\s*)\]\s*(?:,\s*|$)")
 
 
 class UnusableError(ValueError):

@@ -127,6 +127,8 @@ class Process:
                 raise TooLongError(patience, self._where_it_stands())
 
     def close(self) -> None:
+        if self._selector.get_map() is None:
+            return  # closed before
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._popen.pid, signal.SIGKILL)  # and whatever it started
         self._popen.wait()

@@ -1,21 +1,26 @@
 """A crash or a hang in the op is a finding, and the probes after it still run."""
 
-import os
-import re
-import subprocess
 import sys
 import textwrap
 
 import pytest
 
-from gradproof.load import UnusableError, load_case
+from gradproof import isolation
+from gradproof.isolation import ProbeBrokeError, Worker
+from gradproof.load import UnusableError
+from gradproof.process import DiedError, TooLongError
 
 OPS = """
-    import ctypes, os, signal, time
+    import ctypes, os, sys, time
     import torch
     from gradproof import Case
+    from gradproof.probe import Probe
+    from gradproof.probes import PROBES
 
-    def function(on_strided_dy):
+    def case(op):
+        return Case(op, (torch.ones(3, 4) / 3,), torch.square)
+
+    def on_strided_dy(act):
         class Square(torch.autograd.Function):
             @staticmethod
             def forward(ctx, x):
@@ -26,121 +31,203 @@ OPS = """
             def backward(ctx, dy):
                 (x,) = ctx.saved_tensors
                 if not dy.is_contiguous():
-                    on_strided_dy()
+                    act()
                 return 2 * x * dy
 
-        return Case(Square.apply, (torch.ones(3, 4) / 3,), torch.square)
+        return case(Square.apply)
+
+    def at_once(act):
+        def op(x):
+            act()
+            return x * x
+
+        return case(op)
 
     def fault():
-        return function(lambda: os.kill(os.getpid(), signal.SIGSEGV))
+        ctypes.string_at(0)
 
     def endless():
-        return function(lambda: time.sleep(1000))
+        time.sleep(1000)
 
-    def fine():
-        return function(lambda: None)
+    def strided_fault(): return on_strided_dy(fault)
+    def hangs(): return at_once(endless)
+
+    def probe_that_raises(name, error):
+        def run(subject):
+            raise error
+            yield
+
+        PROBES[name] = Probe(name, "", run)
+
+    def with_broken_probes():
+        probe_that_raises("writes", KeyError("k"))
+        probe_that_raises("graph", RuntimeError("CUDA error: an illegal memory access"))
+        return case(torch.square)
+
+    def leaves_while_loaded():
+        os._exit(0)
 """
 
 
 @pytest.fixture
-def gradproof(tmp_path, child_environment):
-    (tmp_path / "ops.py").write_text(textwrap.dedent(OPS))
-
-    def run(*arguments):
-        command = [sys.executable, "-m", "gradproof.cli", *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, env=child_environment, capture_output=True, text=True
-        )
-
-    return run
-
-
-def test_a_fault_is_reported_and_the_next_probe_runs(gradproof):
-    done = gradproof("ops.py:fault", "--probes", "writes,layouts,composition")
-    assert done.returncode == 1
-    assert "illegal-address: the op died with a memory fault" in done.stdout
-    assert "the process died of SIGSEGV during the probe" in done.stdout
-    assert "FAIL  layouts" in done.stdout
-    assert "ok    writes" in done.stdout
-    assert "ok    composition" in done.stdout
-    assert done.stderr == ""
-
-
-def test_a_hang_is_reported(gradproof):
-    done = gradproof("ops.py:endless", "--probes", "layouts", "--patience", "2")
-    assert done.returncode == 1
-    assert "hang: the op did not come back" in done.stdout
-
-
-def test_inputs_by_shape_and_a_reference_by_name(gradproof):
-    done = gradproof(
-        "torch.nn.functional:gelu",
-        *("--inputs", "float32[2, 3]", "--reference", "torch.nn.functional:gelu"),
-        *("--probes", "values"),
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "gelu(input 0: float32[2, 3]): 1 probe holds" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["torch:exp", "--inputs", "flt[3]"], "inputs 'flt[3]': expected"),
-        (["ops.py:fine", "--probes", "value"], "no probe named 'value'"),
-    ],
-)
-def test_a_wrong_command_line_is_one_clear_line(gradproof, arguments, message):
-    done = gradproof(*arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nowhere:op"], "no module named 'nowhere', wanted for 'nowhere'"),
-        (["ops.py:missing"], "'ops.py:missing': ops.py has no missing"),
-        (["missing.py:op"], "no file 'missing.py'"),
-        (["ops"], "'ops': expected package.module:name or path/to/file.py:name"),
-        (["torch:exp"], "'torch:exp' is no Case and returns none: give its inputs"),
-        (["torch:exp", "float32[3]", "torch:pi"], "'torch:pi': expected a callable, got float"),
-    ],
-)
-def test_what_a_name_leads_to_is_said_in_one_line(tmp_path, monkeypatch, arguments, message):
+def work(tmp_path, monkeypatch):
+    """Makes a worker on a case of the file above."""
     (tmp_path / "ops.py").write_text(textwrap.dedent(OPS))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", list(sys.path))
-    with pytest.raises(UnusableError, match=f"^{re.escape(message)}$"):
-        load_case(*arguments)
-    sys.modules.pop("_gradproof_ops_py", None)
+    workers = []
+
+    def worker(case, patience=isolation.PROBE_PATIENCE):
+        workers.append(Worker(f"ops.py:{case}", patience=patience))
+        return workers[-1]
+
+    yield worker
+    for each in workers:
+        each.close()
 
 
-def test_one_pytest_test_for_each_probe(tmp_path, child_environment):
-    (tmp_path / "ops.py").write_text(textwrap.dedent(OPS))
-    (tmp_path / "test_square.py").write_text(
-        textwrap.dedent("""
-        import ops
-        from gradproof.testing import one_test_per_probe
+@pytest.fixture
+def starts(monkeypatch):
+    """Counts the processes that were started."""
+    started = []
 
-        def fine():
-            return ops.fine()
+    def process(*arguments, **more):
+        started.append(arguments)
+        return start(*arguments, **more)
 
-        def fault():
-            return ops.fault()
+    start = isolation.Process
+    monkeypatch.setattr(isolation, "Process", process)
+    return started
 
-        test_fine = one_test_per_probe(fine, probes=["writes", "layouts"])
-        test_fault = one_test_per_probe(fault, probes=["writes", "layouts"])
-        """)
+
+def line_of(statement):
+    return 1 + next(
+        n for n, line in enumerate(OPS.strip("\n").splitlines(), 1) if statement in line
     )
-    path = os.pathsep.join([child_environment["PYTHONPATH"], str(tmp_path)])
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_square.py"],
-        cwd=tmp_path,
-        env={**child_environment, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-    )
-    assert "1 failed, 3 passed" in done.stdout
-    assert "illegal-address: the op died with a memory fault" in done.stdout
+
+
+def findings(result):
+    return [(f.trap, f.evidence) for f in result.findings]
+
+
+def test_a_fault_is_reported_with_its_place_and_the_next_probe_runs(work, starts):
+    worker = work("strided_fault")
+    assert worker.run("writes").mark == "ok"
+    assert findings(worker.run("layouts")) == [
+        (
+            "illegal-address",
+            f"the process died of SIGSEGV during the probe, at ops.py:{line_of('string_at')}",
+        )
+    ]
+    assert worker.run("composition").mark == "ok"
+    assert len(starts) == 2
+
+
+def test_patience_holds_from_the_first_call(work, starts):
+    worker = work("hangs", patience=2)
+    assert findings(worker.run("values")) == [
+        ("hang", f"no answer within 2 s in the op's first call, at ops.py:{line_of('sleep')}")
+    ]
+    assert worker.run("graph").skipped == "the op's first call does not come back"
+    assert len(starts) == 1
+
+
+def test_neither_gradproof_nor_a_lost_device_is_blamed_on_later_probes(work, starts):
+    worker = work("with_broken_probes")
+    message = r"^a mistake of gradproof, not of the op: KeyError: 'k' \(ops.py:\d+\)$"
+    with pytest.raises(ProbeBrokeError, match=message):
+        worker.run("writes")
+    assert [f.trap for f in worker.run("graph").findings] == ["illegal-address"]
+    assert len(starts) == 1
+    assert worker.run("contract").mark == "ok"
+    assert len(starts) == 2
+
+
+def test_a_file_that_ends_its_process_is_no_finding(work):
+    message = "'ops.py:leaves_while_loaded': the process exited with status 0 while it was loaded"
+    with pytest.raises(UnusableError, match=message):
+        work("leaves_while_loaded").run("values")
+
+
+LOADED = {"loaded": True}
+READY = {"description": "op()", "lost": False}
+LOST = {"description": "op()", "lost": True}
+RESULT = {"probe": "values", "findings": [], "tried": "it", "notes": [], "skipped": ""}
+
+
+@pytest.fixture
+def scripted(monkeypatch):
+    """A worker whose processes answer, one after another, what the lists given say."""
+
+    def worker(*scripts):
+        left = list(scripts)
+
+        class Scripted:
+            def __init__(self, *_, **__):
+                self.answers = left.pop(0)
+
+            def receive(self, _):
+                answer = self.answers.pop(0)
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer
+
+            def send(self, _):
+                pass
+
+            def close(self):
+                assert not self.answers
+
+        monkeypatch.setattr(isolation, "Process", Scripted)
+        return Worker("ops:op")
+
+    return worker
+
+
+@pytest.mark.parametrize(
+    ("error", "trap", "evidence"),
+    [
+        (DiedError(-11, "f.py:1"), "illegal-address", "the process died of SIGSEGV {}, at f.py:1"),
+        (DiedError(-6, ""), "crash", "the process died of SIGABRT {}"),
+        (DiedError(0, ""), "crash", "the op called exit: the process exited with status 0 {}"),
+        (TooLongError(3, "f.py:2"), "hang", "no answer within 3 s {}, at f.py:2"),
+    ],
+)
+def test_how_it_ended_is_the_finding(scripted, error, trap, evidence):
+    worker = scripted([LOADED, READY, error], [LOADED, error])
+    assert findings(worker.run("values")) == [(trap, evidence.format("during the probe"))]
+    assert findings(worker.run("values")) == [(trap, evidence.format("in the op's first call"))]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ([LOADED, DiedError(-11, "")], "the op's first call ends its process"),
+        ([LOADED, LOST, {"result": RESULT, "lost": True}], "the op's first call ends in a memory"),
+    ],
+)
+def test_a_death_at_the_first_call_is_tried_once_more(scripted, script, reason):
+    worker = scripted(list(script), list(script))
+    assert not worker.run("values").skipped
+    assert not worker.run("values").skipped
+    assert worker.run("values").skipped.startswith(reason)
+
+
+def test_deaths_in_probes_leave_hope(scripted):
+    died = [LOADED, READY, DiedError(-11, "")]
+    worker = scripted(*[list(died) for _ in range(5)])
+    assert [worker.run("values").mark for _ in range(5)] == ["FAIL"] * 5
+
+
+@pytest.mark.parametrize("script", [[{"unusable": "no op"}], [LOADED, {"unusable": "no op"}]])
+def test_what_cannot_be_used_is_refused_once_for_all(scripted, script):
+    worker = scripted(list(script))
+    for _ in range(3):
+        with pytest.raises(UnusableError, match="no op"):
+            worker.run("values")
+
+
+@pytest.mark.parametrize("patience", [0, -3, float("nan")])
+def test_patience_is_a_time(patience):
+    with pytest.raises(ValueError, match="patience: expected seconds, more than 0, got"):
+        Worker("ops:op", patience=patience)
