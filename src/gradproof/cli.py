@@ -19,10 +19,14 @@ from gradproof.report import ProbeResult, Report
 from gradproof.traps import TRAPS
 
 EPILOGUE = """\
-Probes run in a process of their own: a segmentation fault, an illegal address or a hang is one
-finding in the report, and what the op prints comes last, on stderr. Exit status: 0 all probes hold,
-1 a trap was found or no probe could say anything, 2 the command is wrong, 128 + n stopped by
-signal n (130 for Ctrl-C) after reporting what was known.
+Probes run in a child process, which is replaced if it dies: a segmentation fault, an illegal address
+or a hang is one finding in the report. What the op prints comes last, on stderr.
+
+exit status:
+  0    all probes hold (those that can say anything; at least one)
+  1    a trap was found, or no probe could say anything
+  2    the command cannot be carried out as it stands; one line says why
+  130  interrupted by Ctrl-C, after a report of what was known (143 by SIGTERM, 129 by SIGHUP)
 
 example:
   gradproof mypackage.ops:gelu --inputs 'float32[6, 40]' --reference torch.nn.functional:gelu

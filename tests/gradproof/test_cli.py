@@ -67,6 +67,7 @@ def start(tmp_path, child_environment):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                start_new_session=True,
             )
         )
         return started[-1]
@@ -118,7 +119,7 @@ def test_a_name_that_leads_nowhere_is_one_clear_line(gradproof):
 def test_an_interrupt_leaves_a_report_and_no_child(start, tmp_path, name):
     process = start("ops.py:endless", "--probes", "contract,layouts,sizes")
     child = _at_work(tmp_path / "pid")
-    process.send_signal(getattr(signal, name))
+    os.killpg(process.pid, getattr(signal, name))  # as a terminal does
     said, complaints = process.communicate(timeout=60)
     assert process.returncode == 128 + getattr(signal, name)
     expected = f"interrupted by {name} during layouts; 1 of 3 probes had run"
