@@ -8,6 +8,7 @@ decided by a clock, a report would say one thing on a fast machine and another o
 from __future__ import annotations
 
 import cProfile
+import inspect
 import math
 import sys
 from collections.abc import Callable
@@ -75,9 +76,17 @@ def counted(run: Callable[[], T]) -> tuple[float, T]:
         result = run()
     finally:
         profiler.disable()
-    return sum(e.callcount for e in profiler.getstats() if not _inlined(e.code)), result
+    return sum(e.callcount for e in profiler.getstats() if not _no_work(e.code)), result
 
 
-def _inlined(code: CodeType | str) -> bool:
-    """Comprehensions, which are calls up to Python 3.11 and none from 3.12 on."""
-    return isinstance(code, CodeType) and code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>")
+def _no_work(code: CodeType | str) -> bool:
+    """Calls whose number says more of where an op stands than of what it does.
+
+    Comprehensions are calls up to Python 3.11 and none from 3.12 on. And Triton's interpreter looks
+    at every global of a kernel's module for each function it calls: in a file with much else in it
+    the same kernel would seem to work harder.
+    """
+    return isinstance(code, CodeType) and (
+        code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>")
+        or code is inspect.ismodule.__code__
+    )

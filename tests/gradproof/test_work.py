@@ -3,7 +3,10 @@
 import cProfile
 import time
 
+import pytest
 import torch
+import triton
+import triton.language as tl
 
 from gradproof import Case, prove
 from gradproof.subject import Subject
@@ -52,6 +55,24 @@ def call(times):
 
 def test_calls_are_counted_exactly_and_again_the_same():
     assert {counted(lambda: call(100))[0] for _ in range(3)} == {102}
+
+
+@triton.jit
+def double(x_ptr, y_ptr):
+    tl.store(y_ptr, 2 * tl.load(x_ptr))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU has no limit, so nothing is counted")
+def test_a_kernel_counts_alike_in_a_long_file_and_in_a_short_one(monkeypatch):
+    def launch():
+        double[(3,)](x, y)
+
+    x, y = torch.ones(1), torch.empty(1)
+    launch()  # the first call has more to do
+    short, _ = counted(launch)
+    for i in range(1000):
+        monkeypatch.setitem(globals(), f"unused_{i}", i)
+    assert counted(launch)[0] == short > 100
 
 
 def test_under_another_profiler_nothing_is_counted_and_nothing_breaks():
