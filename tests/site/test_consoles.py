@@ -42,6 +42,17 @@ SAID = [said for page in PAGES for said in commands(page)]
 
 @pytest.mark.parametrize(("command", "shown"), SAID, ids=[command for command, _ in SAID])
 def test_a_command_says_what_the_page_shows(folder, command: str, shown: str) -> None:
+    said = stdout(command, folder)
+    assert doctest.OutputChecker().check_output(shown, said, doctest.ELLIPSIS), said
+
+
+def test_the_reference_names_each_option_of_the_command(folder) -> None:
+    page = (ROOT / "docs/reference/gradproof.md").read_text(encoding="utf-8")
+    options = set(re.findall(r"--[a-z]+", stdout("gradproof --help", folder)))
+    assert set(re.findall(r"^\| `(--[a-z]+)` \|", page, re.MULTILINE)) == options - {"--help"}
+
+
+def stdout(command: str, folder: Path) -> str:
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         command,
@@ -52,5 +63,4 @@ def test_a_command_says_what_the_page_shows(folder, command: str, shown: str) ->
         text=True,
         timeout=120,
     )
-    matches = doctest.OutputChecker().check_output(shown, done.stdout, doctest.ELLIPSIS)
-    assert matches, done.stdout
+    return done.stdout
