@@ -76,9 +76,11 @@ comma := ,
 define install
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
   echo "Python 3.11 or newer is needed and '$(PYTHON)' is not: make PYTHON=python3.12 …" >&2; exit 1; }
-@if [ -e .venv/unfinished ] || ! $(BIN)/python -c '' 2>/dev/null; then rm -rf .venv; fi
+@if [ -e .venv ] && { [ -e .venv/unfinished ] || ! $(BIN)/python -c '' 2>/dev/null; }; then \
+  echo "the last install was not finished, or its Python is gone: .venv is made afresh"; \
+  rm -rf .venv.old && mv .venv .venv.old && rm -rf .venv.old; fi
 @mkdir -p .venv && touch .venv/unfinished
-@[ -e $(BIN)/pip ] || $(PYTHON) -m venv .venv
+@[ -e $(BIN)/pip ] || { echo "making .venv"; $(PYTHON) -m venv .venv; }
 $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
 @rm .venv/unfinished
 endef

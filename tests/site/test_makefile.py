@@ -63,8 +63,10 @@ def test_an_interrupted_install_starts_afresh(project):
     stand_in = project / "python"
     stand_in.write_text('#!/bin/sh\n[ "$1" = -c ]\n')
     stand_in.chmod(0o755)
-    assert make(project, "site", f"PYTHON={stand_in}").returncode != 0
-    assert not (project / ".venv/half-copied").exists()
+    said = make(project, "site", f"PYTHON={stand_in}")
+    assert said.returncode != 0
+    assert "the last install was not finished" in said.stdout
+    assert not (project / ".venv/half-copied").exists() and not (project / ".venv.old").exists()
     assert (project / ".venv/unfinished").exists()
 
 
