@@ -8,7 +8,7 @@ import pytest
 
 from gradproof.testing import one_test_per_probe
 
-# Found by pytest, which adds its folder to the import path; the child has to find it as well.
+# Found by pytest, which adds its folder to the import path; the child has to find it there too.
 OPS = """
     import os, signal
     import torch
@@ -57,10 +57,14 @@ AFTERWARDS = """
 
 
 def test_one_pytest_test_for_each_probe(tmp_path, child_environment):
-    for name, text in (("ops", OPS), ("test_a", TESTS), ("test_b", AFTERWARDS)):
+    (tmp_path / "lib").mkdir()
+    for name, text in (("lib/ops", OPS), ("test_a", TESTS), ("test_b", AFTERWARDS)):
         (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_a.py", "test_b.py"],
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *("-o", "pythonpath=lib", "test_a.py", "test_b.py"),
+        ],
         cwd=tmp_path,
         env=child_environment,
         capture_output=True,
