@@ -26,6 +26,7 @@ from captures.forms import read_page
 from captures.library import library
 from captures.memory import Shelf, write_whole
 from captures.project import Project, read_text
+from captures.prose import check_prose
 from captures.published import Published
 from captures.recapture import Recapture
 from captures.rendering import Renderer
@@ -139,8 +140,8 @@ class CapturesPlugin(BasePlugin):
         """Every page is rendered and none is written yet: report all that is wrong at once."""
         self._keep_templates(env)
         self._report_stale()
+        faults = sorted({*(self.site.faults or ()), *check_prose(self.project)})
         library(self.project).memory.save(forget=False)
-        faults = sorted(set(self.site.faults or ()))
         for fault in faults:
             log.error("%s", fault)
         if faults and not self.serving:

@@ -234,6 +234,13 @@ def test_every_fault_of_every_page_in_one_go(house) -> None:
     assert said[-1].startswith("captures: 4 faults")
 
 
+def test_a_number_typed_by_hand_fails(house) -> None:
+    house.write("docs/lessons/one.md", PAGE + "\nIt took 3.5 ms.\n")
+    (fault, end) = refusals(house)
+    assert fault.startswith("docs/lessons/one.md:15: '3.5' is typed by hand")
+    assert end.startswith("captures: 1 fault ")
+
+
 @pytest.mark.parametrize("page", ["docs/index.md", "docs/lessons/one.md"])
 def test_a_page_that_is_not_utf_8_is_a_fault(house, page) -> None:
     (house.project.root / page).write_bytes("# Überschrift\n".encode("latin-1"))
