@@ -1,4 +1,4 @@
-"""What a console block of a page shows is what its command says; `...` leaves lines out."""
+"""What a console block of the reference shows is what its command says; `...` leaves lines out."""
 
 import doctest
 import os
@@ -9,18 +9,17 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PAGES = ("lessons/proving.md", "reference/gradproof.md")
+PAGE = Path(__file__).parents[2] / "docs/reference/gradproof.md"
+TEXT = PAGE.read_text(encoding="utf-8")
 FILE = re.compile(r'^```python title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*)\n", re.MULTILINE)
 
 
-def commands(page: str) -> list[tuple[str, str]]:
-    """Each command of a page's console blocks, and what is shown below it."""
-    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+def commands() -> list[tuple[str, str]]:
+    """Each command of the page's console blocks, and what is shown below it."""
     said = []
-    for block in CONSOLE.findall(text):
+    for block in CONSOLE.findall(TEXT):
         _, *parts = COMMAND.split(block)
         said += zip(parts[::2], parts[1::2], strict=True)
     return said
@@ -28,16 +27,14 @@ def commands(page: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A folder with every file that the pages show."""
+    """A folder with every file that the page shows."""
     folder = tmp_path_factory.mktemp("reader")
-    for page in PAGES:
-        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-        for name, source in FILE.findall(text):
-            (folder / name).write_text(source, encoding="utf-8")
+    for name, source in FILE.findall(TEXT):
+        (folder / name).write_text(source, encoding="utf-8")
     return folder
 
 
-SAID = [said for page in PAGES for said in commands(page)]
+SAID = commands()
 
 
 @pytest.mark.parametrize(("command", "shown"), SAID, ids=[command for command, _ in SAID])
@@ -47,9 +44,8 @@ def test_a_command_says_what_the_page_shows(folder, command: str, shown: str) ->
 
 
 def test_the_reference_names_each_option_of_the_command(folder) -> None:
-    page = (ROOT / "docs/reference/gradproof.md").read_text(encoding="utf-8")
     options = set(re.findall(r"--[a-z]+", stdout("gradproof --help", folder)))
-    assert set(re.findall(r"^\| `(--[a-z]+)` \|", page, re.MULTILINE)) == options - {"--help"}
+    assert set(re.findall(r"^\| `(--[a-z]+)` \|", TEXT, re.MULTILINE)) == options - {"--help"}
 
 
 def stdout(command: str, folder: Path) -> str:
