@@ -49,7 +49,7 @@ def one_test_per_probe(
         try:
             result = worker.run(probe)
         except UnusableError as error:
-            pytest.fail(str(error), pytrace=False)
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
         finally:
             print(worker.printed.take(), end="")
         if result.findings:
