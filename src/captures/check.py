@@ -9,7 +9,7 @@ from captures.fault import Fault, Faults
 from captures.fingerprint import tree_fingerprint
 from captures.forms import Shown, read_pages
 from captures.honesty import dishonest_prints, unguarded_errors
-from captures.places import shown_at
+from captures.outdated import Outdated
 from captures.project import Project, read_text
 from captures.prose import check_prose
 from captures.resolve import Resolver, check_pages
@@ -80,20 +80,18 @@ class _Check:
             where = self.project.relative(path)
             if machine not in present:
                 if machine == "gpu" or not script.needs_gpu:
-                    self._weigh(machine, where, "is missing", script)
+                    self._weigh(Outdated(script.name, machine, "missing"))
             elif machine == "cpu" and script.needs_gpu:
                 self.errors.add(
                     Fault(where, 0, f"should not exist: the script needs {script.needs}")
                 )
             elif not self.resolver.is_fresh(script, present[machine]):
-                self._weigh(machine, where, "is stale, since its code changed", script)
+                self._weigh(Outdated(script.name, machine, "stale"))
 
-    def _weigh(self, machine: str, where: str, what: str, script: Script) -> None:
-        pages = shown_at(self.forms, script.name)
-        remedy = f"run `captures run {script.name} --machine {machine}`"
-        fault = Fault(where, 0, f"{what}; shown at {pages}; {remedy}")
-        only_warn = machine == "gpu" and not self.release
-        (self.warnings if only_warn else self.errors).add(fault)
+    def _weigh(self, outdated: Outdated) -> None:
+        only_warn = outdated.machine == "gpu" and not self.release
+        weighed = self.warnings if only_warn else self.errors
+        weighed.add(outdated.fault(self.project, self.forms))
 
     def _judge_gpu_report(self) -> None:
         """The GPU tests leave a report that names the code they ran on and how many failed."""

@@ -20,11 +20,12 @@ from mkdocs.utils.yaml import yaml_load
 
 from captures.blocks import RUNS_PAGE, Site, relative
 from captures.expand import lesson_paths
-from captures.fault import Fault, Faults
+from captures.fault import Faults
 from captures.figures import inked
-from captures.forms import read_page
+from captures.forms import read_page, read_pages
 from captures.library import library
 from captures.memory import Shelf, write_whole
+from captures.outdated import Outdated
 from captures.project import Project, read_text
 from captures.prose import check_prose
 from captures.published import Published
@@ -33,7 +34,6 @@ from captures.rendering import Renderer
 from captures.resolve import Resolver
 from captures.runs_page import runs_page
 from captures.script import script_names
-from captures.transcript import transcript_path
 
 # MkDocs counts the warnings of its own loggers; a strict build fails on any.
 log = logging.getLogger("mkdocs.plugins.captures")
@@ -46,6 +46,9 @@ os.environ.setdefault("NBCONVERT_DISABLE_CONFIG_EXPORTERS", "1")
 class CapturesPlugin(BasePlugin):
     recapture: Recapture | None = None
     serving = False
+
+    def __init__(self) -> None:
+        self.told: set[Outdated] = set()
 
     def on_startup(self, *, command: str, dirty: bool) -> None:
         self.serving = command == "serve"
@@ -234,11 +237,16 @@ class CapturesPlugin(BasePlugin):
             self.recapture.start(stale)
 
     def _report_one(self, name: str, machine: str) -> None:
-        """A strict build refuses a CPU run of other code; a GPU run gets a badge on the page."""
-        where = self.project.relative(transcript_path(self.project, name, machine))
+        """A strict build refuses a CPU run of other code; a GPU run gets a badge on the page.
+
+        Who edits pages is told once, not at every change.
+        """
+        outdated = Outdated(name, machine, "stale")
+        if outdated in self.told:
+            return
+        self.told.add(outdated)
         report = log.warning if machine == "cpu" and not self.serving else log.info
-        fault = Fault(where, 0, f"stale: the code has changed; run `captures run {name}`")
-        report("%s", fault)
+        report("%s", outdated.fault(self.project, read_pages(self.project)[0]))
 
 
 _CODE = re.compile(r'<div class="(?!run-output )[^"]*highlight".*?</pre></div>', re.DOTALL)

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from captures.check import check
 from captures.expand import expand
+from captures.mkdocs_plugin import CapturesPlugin
 from captures.script import read_script
 from captures.standalone import runnable, standalone
 
@@ -267,7 +269,7 @@ def test_a_script_that_cannot_stand_alone_fails(house) -> None:
 def test_a_stale_cpu_run_fails_a_strict_build(house) -> None:
     house.write("src/gk/gelu.py", "def gelu(x):\n    return x + x\n")
     (fault,) = refusals(house)
-    assert fault.startswith("examples/a/one.cpu.txt: stale")
+    assert fault.startswith("examples/a/one.cpu.txt: is stale")
     assert mkdocs(house, "build").returncode == 0
     assert (
         "Stale: the code has changed"
@@ -288,7 +290,23 @@ def test_a_stale_gpu_run_is_a_badge(house) -> None:
     house.write("docs/lessons/one.md", PAGE.replace("[2](capture:a/one#claim)", "two"))
     house.write("src/gk/gelu.py", "def gelu(x):\n    return x + x\n")
     record(house)
-    assert "Stale: the code has changed" in (build(house) / "lessons/one/index.html").read_text()
+    done = mkdocs(house, "build", "--strict")
+    assert done.returncode == 0, done.stderr
+    html = (house.project.root / "site/lessons/one/index.html").read_text()
+    assert "Stale: the code has changed" in html
+    (warning,) = check(house.project).warnings
+    assert f"{warning}\n" in done.stderr
+    assert str(warning).endswith("run `captures run a/one --machine gpu`")
+
+
+def test_a_stale_run_is_told_of_once_in_a_session(house, caplog) -> None:
+    caplog.set_level("INFO")
+    house.write("src/gk/gelu.py", "def gelu(x):\n    return x + x\n")
+    plugin = CapturesPlugin()
+    plugin.project, plugin.serving = house.project, True
+    for _ in range(2):
+        plugin._report_stale()
+    assert caplog.text.count("examples/a/one.cpu.txt: is stale") == 1
 
 
 def test_the_wrong_order_of_plugins_is_refused(house) -> None:

@@ -1,0 +1,43 @@
+"""Transcripts that are missing or of other code: what is said of them and what refreshes them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from captures.fault import Fault
+from captures.forms import Shown
+from captures.places import shown_at
+from captures.project import Project
+from captures.transcript import transcript_path
+
+_SAID = {"missing": "is missing", "stale": "is stale, since its code changed"}
+
+
+@dataclass(frozen=True)
+class Outdated:
+    """The transcript of an example on a kind of machine, which is "missing" or "stale"."""
+
+    example: str
+    machine: str
+    state: str
+
+    def fault(self, project: Project, forms: list[Shown], *, remedy: bool = True) -> Fault:
+        """One line with the pages that show it and, unless it is said elsewhere, what to run."""
+        where = project.relative(transcript_path(project, self.example, self.machine))
+        said = f"{_SAID[self.state]}; shown at {shown_at(forms, self.example)}"
+        if remedy:
+            said += f"; run `captures run {self.example} --machine {self.machine}`"
+        return Fault(where, 0, said)
+
+
+def counted(several: Sequence[Outdated]) -> str:
+    """How many there are on one machine: `57 GPU transcripts are missing and 1 is stale`."""
+    counts = Counter(each.state for each in several)
+    parts = [
+        f"{counts[state]} {'is' if counts[state] == 1 else 'are'} {state}"
+        for state in _SAID
+        if counts[state]
+    ]
+    number, _, rest = parts[0].partition(" ")
+    noun = f"{several[0].machine.upper()} transcript{'s' * (number != '1')}"
+    return " and ".join([f"{number} {noun} {rest}", *parts[1:]])

@@ -1,0 +1,22 @@
+from captures.forms import read_pages
+from captures.outdated import Outdated, counted
+
+
+def test_a_fault_names_transcript_pages_and_command(sandbox) -> None:
+    sandbox.write("docs/lessons/x.md", "# X\n\n::: run a/one#claim\n")
+    forms, _ = read_pages(sandbox.project)
+    stale = Outdated("a/one", "gpu", "stale")
+    short = "examples/a/one.gpu.txt: is stale, since its code changed; shown at docs/lessons/x.md:3"
+    assert str(stale.fault(sandbox.project, forms, remedy=False)) == short
+    said = str(stale.fault(sandbox.project, forms))
+    assert said == f"{short}; run `captures run a/one --machine gpu`"
+    missing = Outdated("a/one", "cpu", "missing").fault(sandbox.project, forms)
+    assert str(missing).startswith("examples/a/one.cpu.txt: is missing; shown at ")
+    assert str(missing).endswith("--machine cpu`")
+
+
+def test_several_are_counted_by_state() -> None:
+    missing, stale = (Outdated("a/one", "gpu", state) for state in ("missing", "stale"))
+    assert counted([stale, *[missing] * 57]) == "57 GPU transcripts are missing and 1 is stale"
+    assert counted([missing, *[stale] * 2]) == "1 GPU transcript is missing and 2 are stale"
+    assert counted([Outdated("a/one", "cpu", "stale")] * 20) == "20 CPU transcripts are stale"
