@@ -1,6 +1,6 @@
 """Whether the tree may be published, judged without executing anything."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,7 @@ from captures.fault import Fault, Faults
 from captures.fingerprint import tree_fingerprint
 from captures.forms import Shown, read_pages
 from captures.honesty import dishonest_prints, unguarded_errors
-from captures.outdated import Outdated
+from captures.outdated import Outdated, counted
 from captures.project import Project, read_text
 from captures.prose import check_prose
 from captures.resolve import Resolver, check_pages
@@ -21,10 +21,14 @@ GPU_REPORT = "tests/kernels/gpu_report.txt"  # in the project
 
 @dataclass(frozen=True)
 class Verdict:
-    """``errors`` forbid publishing; ``warnings`` are stale or missing GPU runs."""
+    """``errors`` forbid publishing; ``warnings`` are of what only a GPU can mend, a line a kind.
+
+    ``remedy`` refreshes several CPU transcripts at once; their errors then name none of their own.
+    """
 
     errors: tuple[Fault, ...]
-    warnings: tuple[Fault, ...]
+    warnings: tuple[str, ...]
+    remedy: str = ""
 
 
 def check(project: Project, release: bool = False) -> Verdict:
@@ -38,7 +42,8 @@ class _Check:
     release: bool
     resolver: Resolver
     errors: set[Fault] = field(default_factory=set)
-    warnings: set[Fault] = field(default_factory=set)
+    warnings: set[str] = field(default_factory=set)
+    outdated: list[Outdated] = field(default_factory=list)
     forms: list[Shown] = field(default_factory=list)
     # None where a fault kept them from being read.
     transcripts: dict[str, list[Transcript] | None] = field(default_factory=dict)
@@ -51,8 +56,9 @@ class _Check:
             self._collect(partial(self._judge_example, name))
         self.errors |= set(_orphans(self.project, self.transcripts))
         self._collect(self._judge_gpu_report)
+        remedy = self._weigh_outdated()
         self.resolver.library.memory.save()
-        return Verdict(tuple(sorted(self.errors)), tuple(sorted(self.warnings)))
+        return Verdict(tuple(sorted(self.errors)), tuple(sorted(self.warnings)), remedy)
 
     def _collect(self, judge: Callable[[], None]) -> None:
         try:
@@ -76,22 +82,37 @@ class _Check:
     def _judge_transcripts(self, script: Script, found: list[Transcript]) -> None:
         present = {transcript.machine: transcript for transcript in found}
         for machine in MACHINES:
-            path = transcript_path(self.project, script.name, machine)
-            where = self.project.relative(path)
             if machine not in present:
                 if machine == "gpu" or not script.needs_gpu:
-                    self._weigh(Outdated(script.name, machine, "missing"))
+                    self.outdated.append(Outdated(script.name, machine, "missing"))
             elif machine == "cpu" and script.needs_gpu:
-                self.errors.add(
-                    Fault(where, 0, f"should not exist: the script needs {script.needs}")
-                )
+                where = self.project.relative(transcript_path(self.project, script.name, machine))
+                message = f"should not exist: the script needs {script.needs}"
+                self.errors.add(Fault(where, 0, message))
             elif not self.resolver.is_fresh(script, present[machine]):
-                self._weigh(Outdated(script.name, machine, "stale"))
+                self.outdated.append(Outdated(script.name, machine, "stale"))
 
-    def _weigh(self, outdated: Outdated) -> None:
-        only_warn = outdated.machine == "gpu" and not self.release
-        weighed = self.warnings if only_warn else self.errors
-        weighed.add(outdated.fault(self.project, self.forms))
+    def _weigh_outdated(self) -> str:
+        """A fault for each, but one line for several that one command refreshes."""
+        of = {machine: [o for o in self.outdated if o.machine == machine] for machine in MACHINES}
+        if len(of["gpu"]) > 1 and not self.release:
+            self.warnings.add(
+                f"{counted(of['gpu'])}: a maintainer refreshes them with `make capture`; "
+                "`captures check --release` lists them"
+            )
+        else:
+            self._weigh(each.fault(self.project, self.forms) for each in of["gpu"])
+        several = len(of["cpu"]) > 1
+        self.errors |= {o.fault(self.project, self.forms, remedy=not several) for o in of["cpu"]}
+        refreshes = "`captures run --machine cpu -j 2` refreshes them"
+        return f"{counted(of['cpu'])}: {refreshes}" if several else ""
+
+    def _weigh(self, of_gpu: Iterable[Fault]) -> None:
+        """What only a GPU can mend forbids nothing but a release."""
+        if self.release:
+            self.errors |= set(of_gpu)
+        else:
+            self.warnings |= set(map(str, of_gpu))
 
     def _judge_gpu_report(self) -> None:
         """The GPU tests leave a report that names the code they ran on and how many failed."""
@@ -111,8 +132,7 @@ class _Check:
             what = f"says that {said['failed']} of the GPU tests failed; mend them"
         else:
             return
-        fault = Fault(GPU_REPORT, 0, f"{what}; run `make test-gpu` on a GPU")
-        (self.errors if self.release else self.warnings).add(fault)
+        self._weigh([Fault(GPU_REPORT, 0, f"{what}; run `make test-gpu` on a GPU")])
 
 
 def _reported(report: Path, project: Project) -> dict[str, str]:

@@ -66,10 +66,12 @@ def check_command(release: bool) -> None:
     from captures.check import check
 
     verdict = check(Project.find(), release)
-    for fault in verdict.warnings:
-        click.echo(f"warning: {fault}", err=True)
-    for fault in verdict.errors:
-        click.echo(f"error: {fault}", err=True)
+    for warning in verdict.warnings:
+        click.echo(f"warning: {warning}")
+    for error in verdict.errors:
+        click.echo(f"error: {error}")
+    if verdict.remedy:
+        click.echo(verdict.remedy)
     errors, warnings = len(verdict.errors), len(verdict.warnings)
     click.echo(f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}")
     sys.exit(bool(verdict.errors))

@@ -45,7 +45,7 @@ def errors(house, **options) -> list[str]:
 
 
 def warnings(house, **options) -> list[str]:
-    return [str(fault) for fault in check(house.project, **options).warnings]
+    return list(check(house.project, **options).warnings)
 
 
 def edit(house, file: str, old: str, new: str) -> None:

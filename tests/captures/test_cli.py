@@ -35,12 +35,36 @@ def test_run_then_check(sandbox, captures) -> None:
     assert "a/one: ran in" in out
     assert captures("run", "a/one")[1].count("known") == 2
     assert captures("run", "--check", "a")[0] == 0
-    status, out, err = captures("check")
-    assert (status, out) == (0, "0 errors, 1 warning\n")
-    assert err.startswith("warning: examples/a/one.gpu.txt: is missing")
-    status, _, err = captures("check", "--release")
+    status, out, _ = captures("check")
+    assert status == 0
+    assert out.startswith("warning: examples/a/one.gpu.txt: is missing")
+    assert out.endswith("\n0 errors, 1 warning\n")
+    status, out, _ = captures("check", "--release")
     assert status == 1
-    assert err.startswith("error: examples/a/one.gpu.txt: is missing")
+    assert out.startswith("error: examples/a/one.gpu.txt: is missing")
+
+
+def test_a_check_ends_with_errors_then_what_refreshes_them(sandbox, captures) -> None:
+    for name in ("a/one", "a/two"):
+        sandbox.example(name, "# %% claim\nprint(abs(1))\n")
+    sandbox.write("docs/one.md", "# One\n\n::: run a/one#claim\n\n::: run a/two#claim\n")
+    captures("run")
+    for name in ("a/one", "a/two"):
+        sandbox.example(name, "# %% claim\nprint(abs(2))\n")
+    status, out, err = captures("check")
+    assert (status, err) == (1, "")
+    stale = "is stale, since its code changed; shown at docs/one.md"
+    assert out.split("\n") == [
+        "warning: 2 GPU transcripts are missing: a maintainer refreshes them with `make capture`; "
+        "`captures check --release` lists them",
+        f"error: examples/a/one.cpu.txt: {stale}:3",
+        f"error: examples/a/two.cpu.txt: {stale}:5",
+        "2 CPU transcripts are stale: `captures run --machine cpu -j 2` refreshes them",
+        "2 errors, 1 warning",
+        "",
+    ]
+    out = captures("check", "--release")[1]
+    assert out.count("--machine gpu`\n") == 2, "each is listed with its remedy"
 
 
 def test_a_failed_example_gives_a_status(sandbox, captures) -> None:

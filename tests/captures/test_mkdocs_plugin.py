@@ -296,7 +296,7 @@ def test_a_stale_gpu_run_is_a_badge(house) -> None:
     assert "Stale: the code has changed" in html
     (warning,) = check(house.project).warnings
     assert f"{warning}\n" in done.stderr
-    assert str(warning).endswith("run `captures run a/one --machine gpu`")
+    assert warning.endswith("run `captures run a/one --machine gpu`")
 
 
 def test_a_stale_run_is_told_of_once_in_a_session(house, caplog) -> None:
