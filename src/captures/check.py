@@ -8,7 +8,7 @@ from pathlib import Path
 from captures.fault import Fault, Faults
 from captures.fingerprint import tree_fingerprint
 from captures.forms import Shown, read_pages
-from captures.honesty import dishonest_prints, unguarded_errors
+from captures.library import library
 from captures.outdated import Outdated, counted
 from captures.project import Project, read_text
 from captures.prose import check_prose
@@ -34,6 +34,20 @@ class Verdict:
 def check(project: Project, release: bool = False) -> Verdict:
     """Judge scripts, transcripts and pages; under ``release`` nothing of the GPU may be stale."""
     return _Check(project, release, Resolver(project)).judge()
+
+
+def refusals(project: Project, names: Iterable[str]) -> list[Fault]:
+    """What ``check`` will say of these scripts' own code, whatever pages show; sorted."""
+    shelves = library(project)
+    faults: set[Fault] = set()
+    for name in names:
+        try:
+            script = shelves.script(name)
+            faults |= {*shelves.dishonesty(script), *shelves.why_not_inline(script)}
+        except Faults as found:
+            faults |= set(found.faults)
+    shelves.memory.save(forget=False)
+    return sorted(faults)
 
 
 @dataclass
@@ -68,13 +82,7 @@ class _Check:
 
     def _judge_example(self, name: str) -> None:
         script = self.resolver.library.script(name)
-        self.errors |= set(
-            self.resolver.library.judge(
-                "honesty",
-                [script.name, script.text],
-                lambda: [*unguarded_errors(script), *dishonest_prints(script)],
-            )
-        )
+        self.errors |= set(self.resolver.library.dishonesty(script))
         found = self.transcripts[name] = self.resolver.library.transcripts(script)
         self._judge_transcripts(script, found)
         self.errors |= set(_unused_cells(script, found, self.forms))

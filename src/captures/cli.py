@@ -38,6 +38,7 @@ def run_command(
     """Run EXAMPLEs (names, lesson directories or paths; default all) and record what they say."""
     from rich.console import Console
 
+    from captures.check import refusals
     from captures.machine import probe
     from captures.progress import Display
     from captures.run import run
@@ -55,8 +56,10 @@ def run_command(
     display.say(f"{here.kind}: {here.device}, torch {here.torch}, triton {here.triton}")
     with display.live:
         outcomes = run(project, names, here, force=force, check=check, jobs=jobs, watcher=display)
-    display.summary(project, outcomes)
-    sys.exit(not all(outcome.ok for outcome in outcomes))
+    executed = [outcome.example for outcome in outcomes if outcome.status in ("ran", "known")]
+    refused = refusals(project, executed)
+    display.summary(project, outcomes, refused)
+    sys.exit(bool(refused) or not all(outcome.ok for outcome in outcomes))
 
 
 @cli.command("check")

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from captures.fault import Fault, Faults
 from captures.fingerprint import Sources, Stamp, flat, stamp_of
+from captures.honesty import dishonest_prints, unguarded_errors
 from captures.inline import why_not_inline
 from captures.memory import Memory
 from captures.project import Project
@@ -51,6 +52,14 @@ class Library:
         """What keeps an example from being one file; raises `Faults` of the modules it needs."""
         texts = flat(self.texts(script))
         return self.judge("inline", texts, lambda: why_not_inline(self.project, script))
+
+    def dishonesty(self, script: Script) -> list[Fault]:
+        """Prints of the script that no computation has earned."""
+        return self.judge(
+            "honesty",
+            [script.name, script.text],
+            lambda: [*unguarded_errors(script), *dishonest_prints(script)],
+        )
 
     def texts(self, script: Script) -> dict[str, str]:
         """The texts, by name, of the script and of every module that it can load."""

@@ -9,6 +9,7 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 from rich.table import Table
 from rich.text import Text
 
+from captures.fault import Fault
 from captures.forms import read_pages
 from captures.places import shown_at
 from captures.project import Project
@@ -68,8 +69,13 @@ class Display(Watcher):
             )
         self.console.print(table)
 
-    def summary(self, project: Project, outcomes: Sequence[Outcome]) -> None:
-        """The table, then every difference, then every failure with the pages that show it."""
+    def summary(
+        self, project: Project, outcomes: Sequence[Outcome], refused: Sequence[Fault] = ()
+    ) -> None:
+        """The table, every difference, every failure with the pages that show it, and refusals.
+
+        ``refused`` is what `captures check` will say of scripts that ran well.
+        """
         self.console.print()
         self.table(outcomes)
         for outcome in outcomes:
@@ -84,6 +90,10 @@ class Display(Watcher):
             if outcome.last_output:
                 self.say("    the last it said:")
                 self.say(textwrap.indent(outcome.last_output, " " * 8))
+        if refused:
+            self.say("")
+        for fault in refused:
+            self.say(f"captures check will refuse: {fault}", "red")
         failed = [outcome.example for outcome in outcomes if not outcome.ok]
         if failed:
             self.say(f"\n{len(failed)} of {len(outcomes)} failed: {', '.join(failed)}", "red")

@@ -56,5 +56,5 @@ class Recapture:
             self.notes[name] = "the code has changed since, and this machine cannot run it"
             if finished.returncode:
                 said = (finished.stderr or finished.stdout).strip().split("\n")[-1]
-                self.notes[name] = f"the code has changed since, and running it failed: {said}"
+                self.notes[name] = f"the code has changed since, and running it ended with: {said}"
             (self.signals / "finished").write_text(f"{name}\n{finished.stdout}{finished.stderr}")

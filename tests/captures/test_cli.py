@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 import textwrap
@@ -65,6 +66,25 @@ def test_a_check_ends_with_errors_then_what_refreshes_them(sandbox, captures) ->
     ]
     out = captures("check", "--release")[1]
     assert out.count("--machine gpu`\n") == 2, "each is listed with its remedy"
+
+
+def test_a_run_names_what_a_check_will_refuse(sandbox, captures) -> None:
+    unguarded = "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    print(error)\n"
+    sandbox.example("a/one", f"# %% claim\nprint('sum: 4')\n\n# %% fails\n{unguarded}")
+    sandbox.example("a/two", "# %% claim\nprint(abs(1))\n")
+    sandbox.write("docs/one.md", "# One\n\n::: run a/one#claim\n\n::: run a/one#fails\n")
+    for _ in ("ran", "known"):
+        status, out, _ = captures("run")
+        assert status == 1
+        said = re.findall("^captures check will refuse: (.*)", out, re.MULTILINE)
+        assert [each.split(": ")[0] for each in said] == [
+            "examples/a/one.py:2",
+            "examples/a/one.py:5",
+        ]
+        errors = captures("check")[1]
+        assert all(f"error: {each}\n" in errors for each in said)
+    assert (sandbox.project.examples / "a/one.cpu.txt").is_file()
+    assert captures("run", "a/two")[0] == 0, "what did not run is not judged"
 
 
 def test_a_failed_example_gives_a_status(sandbox, captures) -> None:

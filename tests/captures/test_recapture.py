@@ -32,7 +32,7 @@ def test_a_failed_run_is_told_and_not_tried_again(sandbox, monkeypatch) -> None:
     recapture.start({"a/nowhere": "code"})
     assert "being run again" in recapture.notes["a/nowhere"]
     finish(recapture)
-    assert "running it failed: " in recapture.notes["a/nowhere"]
+    assert "running it ended with: " in recapture.notes["a/nowhere"]
     signal = recapture.signals / "finished"
     assert "a/nowhere" in signal.read_text()
     first = recapture._thread
