@@ -10,6 +10,7 @@ import html
 import re
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -146,22 +147,29 @@ class _Blocks(Preprocessor):
     def _block(self, form: Shown, uses: Counter[str]) -> list[str]:
         before = len(self.page.faults)
         resolved = self.page.resolve(form)
-        if isinstance(resolved, Run):
-            fragment = anchor(form.target, form.cell)
-            uses[fragment] += 1
-            if uses[fragment] > 1:
-                fragment += f"-{uses[fragment]}"
-            block = run_lines(resolved, form.page, fragment, self.page.site)
-        elif isinstance(resolved, Source):
+        if isinstance(resolved, Source):
             block = source_lines(resolved, form.key, self.page.site)
+        elif isinstance(resolved, Run):
+            block = run_lines(resolved, form.page, _fragment(form, uses), self.page.site)
+        elif form.kind == "run":
+            # Links to it lead here, so that MkDocs has nothing of its own to say of them.
+            title = [f"`{form.target}#{form.cell}`", f"{{: #{_fragment(form, uses)} }}", ""]
+            block = _failure(self.page.faults[before:], title)
         else:
             block = _failure(self.page.faults[before:])
         return indented(["", *block, ""], form.indent)
 
 
-def _failure(faults: list[Fault]) -> list[str]:
+def _fragment(form: Shown, uses: Counter[str]) -> str:
+    """The form's anchor; every further one of the same run on a page gets a number."""
+    fragment = anchor(form.target, form.cell)
+    uses[fragment] += 1
+    return fragment if uses[fragment] == 1 else f"{fragment}-{uses[fragment]}"
+
+
+def _failure(faults: list[Fault], title: Sequence[str] = ()) -> list[str]:
     """What a page under edit shows in the place of a form that cannot be resolved."""
-    lines = ['!!! failure "This block cannot be shown"', ""]
+    lines = ['!!! failure "This block cannot be shown"', "", *indented(title, "    ")]
     for fault in faults:
         lines += [*indented(["```{ .text .no-copy }", str(fault), "```"], "    "), ""]
     return lines

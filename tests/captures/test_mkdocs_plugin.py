@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -236,13 +238,6 @@ def test_every_fault_of_every_page_in_one_go(house) -> None:
     assert said[-1].startswith("captures: 4 faults")
 
 
-def test_a_number_typed_by_hand_fails(house) -> None:
-    house.write("docs/lessons/one.md", PAGE + "\nIt took 3.5 ms.\n")
-    (fault, end) = refusals(house)
-    assert fault.startswith("docs/lessons/one.md:15: '3.5' is typed by hand")
-    assert end.startswith("captures: 1 fault ")
-
-
 @pytest.mark.parametrize("page", ["docs/index.md", "docs/lessons/one.md"])
 def test_a_page_that_is_not_utf_8_is_a_fault(house, page) -> None:
     (house.project.root / page).write_bytes("# Überschrift\n".encode("latin-1"))
@@ -329,28 +324,52 @@ def test_the_extension_alone_refuses_cleanly(house) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_serve_runs_an_edited_example_again_and_shows_it(house) -> None:
+@contextmanager
+def served(house) -> Iterator[tuple[str, subprocess.Popen, Path]]:
+    """The address of the house's lesson, its server and the file of what that says."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"],
-        cwd=house.project.root,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(house.project.src)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    log = house.project.cache / "served.txt"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as said:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"],
+            cwd=house.project.root,
+            env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(house.project.src)},
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
     try:
-        url = f"http://127.0.0.1:{port}/b/lessons/one/"
+        yield f"http://127.0.0.1:{port}/b/lessons/one/", server, log
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def test_serve_runs_an_edited_example_again_and_shows_it(house) -> None:
+    with served(house) as (url, server, _):
         shows(url, "twice: 2", server)
         house.example("a/one", SCRIPT.replace("x = 1", "x = 21"))
         shows(url, "twice: 42", server)
         assert "twice: 42" in (house.project.examples / "a/one.cpu.txt").read_text()
-        house.write("docs/lessons/one.md", PAGE.replace("#claim\n", "#clam\n", 1))
+
+
+def test_serve_tells_of_faults_and_of_no_consequences(house) -> None:
+    page = PAGE.replace("#claim\n", "#clam\n", 1).replace('#plot "A line."', "#plot")
+    quote = "[plotted](capture:a/one#plot)\n"
+    house.write("docs/lessons/one.md", f"{page}\nIt took 3.5 ms; {quote}")
+    house.write("docs/index.md", f"# Home\n\n[Runs](runs.md), {quote}")
+    with served(house) as (url, server, log):
         shows(url, "has no cell", server)
-    finally:
-        server.terminate()
-        server.wait(10)
+        said = log.read_text()
+        for fault in (
+            "docs/lessons/one.md:7: examples/a/one.py has no cell 'clam'",
+            "docs/lessons/one.md:13: say what the plot shows",
+            "docs/lessons/one.md:15: '3.5' is typed by hand",
+        ):
+            assert f"ERROR   -  {fault}" in said
+        assert "contains a link" not in said  # to what cannot be shown
 
 
 def shows(url: str, text: str, server: subprocess.Popen, seconds: float = 90) -> None:
