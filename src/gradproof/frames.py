@@ -41,10 +41,18 @@ def _library(file: str) -> bool:
     if file.startswith("<"):
         return True
     path = Path(file).resolve()
-    if any(path.is_relative_to(folder) for folder in _folders("torch", "triton", "gradproof")):
+    if any(path.is_relative_to(folder) for folder in (_own_folder(), *_folders("torch", "triton"))):
         return True
     installed = {"site-packages", "dist-packages"} & set(path.parts)
     return path.is_relative_to(Path(sysconfig.get_path("stdlib")).resolve()) and not installed
+
+
+def _own_folder() -> Path:
+    """Of this package; of the script or the notebook's cells where it is written out into one.
+
+    There nobody can tell its lines from the person's, so none is named.
+    """
+    return Path(_own_folder.__code__.co_filename).resolve().parent
 
 
 def _folders(*packages: str) -> list[Path]:
