@@ -25,6 +25,12 @@ def pytest_addoption(parser):
     parser.addoption("--report", help="write the GPU report to this file")
 
 
+def pytest_configure(config):
+    # What overflows in silence on a GPU, and is meant to, NumPy reports in the interpreter.
+    interpreter = "ignore:.* encountered in :RuntimeWarning:triton.runtime.interpreter"
+    config.addinivalue_line("filterwarnings", interpreter)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
