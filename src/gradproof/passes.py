@@ -16,8 +16,8 @@ from gradproof.tensors import draw, duplicate, is_float, short
 LONGEST_MESSAGE = 140
 
 
-class OpError(Exception):
-    """The callable raised; `stage` is "forward" or "backward", `error` what came."""
+class FailedCallError(Exception):
+    """What came out of the callable: `error`, in `stage` "forward" or "backward"."""
 
     def __init__(self, stage: str, error: BaseException):
         super().__init__(stage, error)
@@ -40,11 +40,28 @@ class OpError(Exception):
         line = line_of_error(self.error)
         return f"{self}{f' (at {line})' * bool(line)}"
 
+
+class LostDeviceError(FailedCallError):
+    """The CUDA context went with it: every later call fails too, so no probe can go on."""
+
+
+class OpError(FailedCallError):
+    """The callable raised, and another call of it may not."""
+
     @property
     def refusal(self) -> bool:
         """Whether the op said no on purpose rather than broke down."""
         deliberate = type(self.error) in (ValueError, TypeError, NotImplementedError)
         return self.stage == "forward" and deliberate
+
+
+def as_raised(stage: str, error: BaseException) -> FailedCallError:
+    return (LostDeviceError if lost_device(error) else OpError)(stage, error)
+
+
+def lost_device(error: BaseException) -> bool:
+    """Whether the CUDA context is gone: after a memory fault every later call fails too."""
+    return "CUDA error" in str(error) or "device-side assert" in str(error)
 
 
 class NoGraphError(Exception):
@@ -74,7 +91,7 @@ def forward(op: Callable[..., Any], inputs: Sequence[Any], seed: int = 0) -> tup
             result = op(*inputs)
             _synchronise(inputs)
         except (Exception, SystemExit) as error:
-            raise OpError("forward", error) from None
+            raise as_raised("forward", error) from None
     flat = result if isinstance(result, tuple | list) else (result,)
     outputs = tuple(y for y in flat if is_float(y))
     if not outputs:
@@ -106,7 +123,7 @@ def backward(
             )
             _synchronise(ys)
         except (Exception, SystemExit) as error:
-            raise OpError("backward", error) from None
+            raise as_raised("backward", error) from None
     # A copy: an op may return its own workspace, which the next call overwrites.
     return tuple(g if g is None or create_graph else g.detach().clone() for g in gradients)
 

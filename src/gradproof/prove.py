@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from gradproof.case import Case
-from gradproof.passes import NoGraphError, OpError
+from gradproof.passes import LostDeviceError, NoGraphError, OpError, lost_device
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.probes import PROBES
 from gradproof.reference import check_alone, check_beside
@@ -118,10 +118,10 @@ class Prover:
         try:
             for remark in probe.run(self.subject):
                 remarks.append(remark)
+        except LostDeviceError as lost:
+            remarks.append(Finding("illegal-address", str(lost)))
         except OpError as raised:
-            if lost_device(raised.error):
-                remarks.append(Finding("illegal-address", str(raised)))
-            elif not remarks:
+            if not remarks:
                 remarks.append(Finding(f"{raised.stage}-raises", str(raised)))
         except NoGraphError:
             if not remarks:
@@ -157,9 +157,9 @@ def _obstacle(subject: Subject) -> Obstacle | None:
     """What keeps a single forward and backward from running at all."""
     try:
         subject.base  # noqa: B018 (computed here for everybody)
+    except LostDeviceError as lost:
+        return replace(LOST, finding=Finding("illegal-address", str(lost)))
     except OpError as raised:
-        if lost_device(raised.error):
-            return replace(LOST, finding=Finding("illegal-address", str(raised)))
         finding = Finding(f"{raised.stage}-raises", raised.located)
         return Obstacle(f"the {raised.stage} raises", ("contract",), finding)
     except NoGraphError:
@@ -167,11 +167,6 @@ def _obstacle(subject: Subject) -> Obstacle | None:
         finding = Finding("no-grad-fn", f"{names} require a gradient and the output does not")
         return Obstacle("the output has no grad_fn", ("graph",), finding)
     return None
-
-
-def lost_device(error: BaseException) -> bool:
-    """Whether the CUDA context is gone: after a memory fault every later call fails too."""
-    return "CUDA error" in str(error) or "device-side assert" in str(error)
 
 
 def _undefined(result: ProbeResult) -> Obstacle | None:

@@ -11,7 +11,16 @@ import torch.utils.checkpoint
 from torch import Tensor
 
 from gradproof.judge import is_right
-from gradproof.passes import NoGraphError, OpError, backward, differentiate, forward, leaves
+from gradproof.passes import (
+    FailedCallError,
+    NoGraphError,
+    OpError,
+    as_raised,
+    backward,
+    differentiate,
+    forward,
+    leaves,
+)
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.subject import Subject, nearly_equal
@@ -156,10 +165,10 @@ def _func(subject: Subject) -> Gradients:
     try:
         outputs, pull, *_ = torch.func.vjp(op, *wanted)
         return pull(tuple(d.to(y.dtype) for y, d in zip(outputs, subject.dy, strict=True)))
-    except OpError:
+    except FailedCallError:
         raise
     except Exception as error:
-        raise OpError("forward", error) from None
+        raise as_raised("forward", error) from None
 
 
 def _vmap(subject: Subject) -> Gradients:
@@ -176,7 +185,7 @@ def _vmap(subject: Subject) -> Gradients:
     try:
         outputs = [y[1] for y in torch.vmap(op)(*stacked) if is_float(y)]
     except Exception as error:
-        raise OpError("forward", error) from None
+        raise as_raised("forward", error) from None
     return backward(outputs, wanted, subject.dy)
 
 
