@@ -26,6 +26,7 @@ COLUMNS = ("Example", "Machine", "Torch", "Triton", "Python", "Date", "Took", "C
 def runs_page(project: Project) -> str:
     """The page's Markdown; raises `Faults` where a script or transcript is damaged."""
     resolver = Resolver(project)
+    titles = _titles(project)
     lines = [HEAD]
     lesson = ""
     for name in script_names(project):
@@ -33,30 +34,33 @@ def runs_page(project: Project) -> str:
             lesson = name.split("/")[0]
             lines += [
                 "",
-                f"## {_section(project, lesson)} {{ #{lesson} }}",
+                f"## {_section(titles, lesson)} {{ #{lesson} }}",
                 "",
                 _row(COLUMNS),
                 _row(["---"] * len(COLUMNS)),
             ]
-        lines += _rows(resolver, name)
+        lines += _rows(resolver, titles, name)
     return "\n".join([*lines, ""])
 
 
-def _section(project: Project, lesson: str) -> str:
+def _titles(project: Project) -> dict[str, str]:
+    """What each page calls itself in its first lines, if it does."""
+    titles = {}
+    for path in project.docs.rglob("*.md"):
+        page = project.relative(path)
+        if found := re.match(r"---\ntitle: (.+)", read_text(path, page)):
+            titles[page] = found[1].strip("\"'")
+    return titles
+
+
+def _section(titles: dict[str, str], lesson: str) -> str:
     page = f"docs/lessons/{lesson.replace('_', '-')}.md"
-    return _title(project, page) or lesson.replace("_", " ").capitalize()
+    return titles.get(page) or lesson.replace("_", " ").capitalize()
 
 
-def _title(project: Project, page: str) -> str:
-    """What a page calls itself in its first lines, if it does."""
-    path = project.root / page
-    found = re.match(r"---\ntitle: (.+)", read_text(path, page)) if path.is_file() else None
-    return found[1].strip("\"'") if found else ""
-
-
-def _rows(resolver: Resolver, name: str) -> list[str]:
+def _rows(resolver: Resolver, titles: dict[str, str], name: str) -> list[str]:
     script = resolver.library.script(name)
-    places = _places(resolver, name)
+    places = _places(resolver, titles, name)
     page = f"docs/{RUNS_PAGE}"
     scripts = (
         f"[`{name}`]({relative(page, f'scripts/{name}.py')}){{ #{entry(name)} }} "
@@ -81,7 +85,7 @@ def _freshness(fresh: bool) -> str:
     return "fresh" if fresh else "**stale**{ .run-stale }"
 
 
-def _places(resolver: Resolver, name: str) -> str:
+def _places(resolver: Resolver, titles: dict[str, str], name: str) -> str:
     places: dict[str, str] = {}
     for (target, cell), pages in resolver.places.items():
         if target == name:
@@ -89,7 +93,7 @@ def _places(resolver: Resolver, name: str) -> str:
                 places.setdefault(page, anchor(target, cell))
     links = []
     for page, fragment in sorted(places.items()):
-        words = _title(resolver.project, page) or page.rpartition("/")[2].removesuffix(".md")
+        words = titles.get(page) or page.rpartition("/")[2].removesuffix(".md")
         href = relative(f"docs/{RUNS_PAGE}", page.removeprefix("docs/"))
         links.append(f"[{words}]({href}#{fragment})")
     return ", ".join(links) or "–"
