@@ -30,11 +30,6 @@ def tree_fingerprint(paths: Iterable[Path], memory: Memory | None = None) -> str
     return f"sha256:{digest.hexdigest()}"
 
 
-def first_party_modules(project: Project, script: Script) -> list[Path]:
-    """Every module under ``src`` or beside the script that it can load, however late; sorted."""
-    return Sources(project).modules(script)
-
-
 class Sources:
     """The first-party modules as they stand now: each is read, and its imports followed, once."""
 
@@ -91,7 +86,7 @@ class Sources:
         return self._drawn_on[script]
 
     def modules(self, script: Script) -> list[Path]:
-        """Every module that the script can load, sorted."""
+        """Every module under ``src`` or beside the script that it can load, however late."""
         beside = script.path.parent
         self._note(beside)
         found: set[Path] = set()

@@ -1,11 +1,7 @@
 import pytest
 
 from captures.fault import Faults
-from captures.fingerprint import (
-    fingerprint,
-    first_party_modules,
-    tree_fingerprint,
-)
+from captures.fingerprint import Sources, fingerprint, tree_fingerprint
 from captures.script import read_script
 
 SCRIPT = """
@@ -54,7 +50,7 @@ def taken(house) -> str:
 
 def modules(house) -> list[str]:
     script = read_script(house.project, "a/one")
-    return [path.name for path in first_party_modules(house.project, script)]
+    return [path.name for path in Sources(house.project).modules(script)]
 
 
 def replace(path, old: str, new: str) -> None:
