@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache, wraps
 from typing import Any, NamedTuple
 
 import torch
@@ -33,6 +34,12 @@ def widen(x):
 def load_tile(ptr, row, col, stride, mask):
     """Rows `row` (a column vector) and columns `col` (a row) of a matrix, widened; 0 outside."""
     return widen(tl.load(ptr + row.to(tl.int64) * stride + col, mask=mask, other=0.0))
+
+
+@triton.jit
+def multiple(size, UNIT: tl.constexpr):
+    """`size`, seen by the compiler to be the multiple of UNIT that `unit` found it to be."""
+    return size // UNIT * UNIT
 
 
 @triton.jit
@@ -140,18 +147,33 @@ def on_device_of(tensor: Tensor) -> AbstractContextManager:
     return nullcontext()
 
 
+def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` with a memory of its results, which torch.compile, whose sizes are symbols, skips.
+
+    A small call spends more time on the host than on the GPU.
+    """
+    cached = cache(function)
+
+    @wraps(function)
+    def recall(*args: Any) -> Any:
+        return function(*args) if torch.compiler.is_compiling() else cached(*args)
+
+    return recall
+
+
+properties = remembered(torch.cuda.get_device_properties)
+
+
 def multiprocessors(tensor: Tensor) -> int:
     """How many multiprocessors `tensor`'s device has; 2 in the interpreter, so that tests share."""
-    if not tensor.is_cuda:
-        return 2
-    return torch.cuda.get_device_properties(tensor.device).multi_processor_count
+    return properties(tensor.device).multi_processor_count if tensor.is_cuda else 2
 
 
 def shared_memory(tensor: Tensor) -> int:
     """How many bytes of shared memory a multiprocessor of `tensor`'s device has."""
     if not tensor.is_cuda:
         return 65536
-    return torch.cuda.get_device_properties(tensor.device).shared_memory_per_multiprocessor
+    return properties(tensor.device).shared_memory_per_multiprocessor
 
 
 def dense(x: Tensor) -> Tensor:
@@ -179,6 +201,17 @@ def as_rows(x: Tensor, n: int) -> Tensor:
     """`x` as a matrix of rows of `n` adjacent elements, at any row stride; a copy if it must be."""
     rows = x.reshape(x.numel() // n if n else 0, n)
     return rows.resolve_neg() if rows.stride(1) == 1 or n <= 1 else rows.contiguous()
+
+
+def unit(*sizes: int) -> int:
+    """The largest power of 2, up to 8, that divides all: how many elements move at once.
+
+    Triton looks at an argument for multiples of 16 alone, and then moves one element at a time.
+    """
+    for elements in (8, 4, 2):
+        if all(size % elements == 0 for size in sizes):
+            return elements
+    return 1
 
 
 def power_of_2(n: int, most: int) -> int:
@@ -235,7 +268,15 @@ def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
     a power of 2 would leave a quarter of the threads idle it is cut into five or six equal parts.
     A row too long for the registers of one program is shared by several.
     """
-    n, size = w.numel(), x.element_size()
+    return _persistent_tile(
+        w.numel(), x.element_size(), w.element_size(), sums, shared_memory(x), multiprocessors(x)
+    )
+
+
+@remembered
+def _persistent_tile(
+    n: int, size: int, w_size: int, sums: int, memory: int, processors: int
+) -> PersistentTile:
     power, length = power_of_2(n, 2**31), n * size
     ROWS = PARTS = BLOCKS = 1
     if 4 * length <= TILE_BYTES:
@@ -253,10 +294,10 @@ def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
         ROWS = TILE_BYTES // (BLOCK * size)
     width = n if BLOCKS == 1 else 16 * triton.cdiv(n, 16 * BLOCKS)
     under_way = max(2, blocks_of(61440 // residents, max(1, ROWS * 2 * length)))
-    held = PARTS * BLOCK * (2 * ROWS * size + w.element_size()) * min(BLOCKS, 2)
-    room = shared_memory(x) // residents - 2048  # the driver's share, and what reductions need
+    held = PARTS * BLOCK * (2 * ROWS * size + w_size) * min(BLOCKS, 2)
+    room = memory // residents - 2048  # the driver's share, and what reductions need
     stages = 1 + min(under_way, 4, max(0, room // held))
-    programs = max(1, multiprocessors(x) * residents // BLOCKS)
+    programs = max(1, processors * residents // BLOCKS)
     return PersistentTile(ROWS, BLOCK, PARTS, BLOCKS, width, stages, warps, programs)
 
 

@@ -34,7 +34,8 @@ def cross_entropy_kernel(
         x_ptr: rows × n at a row stride of x_stride, read.
         target_ptr: one class a row, read; a row whose class is ignore_index has loss 0, and one
             whose class is none of 0 … n − 1 has loss NaN.
-        loss_ptr, lse_ptr: one fp32 (fp64) cell a row each, written.
+        loss_ptr: one cell a row, written in its own dtype.
+        lse_ptr: one fp32 (fp64) cell a row, written.
     """
     LOG2_E: tl.constexpr = 1.4426950408889634
     row = tl.program_id(0).to(tl.int64)
@@ -138,12 +139,12 @@ def cross_entropy_forward(
     x = as_rows(x, x.shape[1])
     rows, n = x.shape
     lse = torch.empty(rows, dtype=statistic_dtype(x), device=x.device)
-    losses = torch.empty_like(lse)
+    losses = torch.empty_like(lse, dtype=x.dtype if reduction == "none" else lse.dtype)
     count = torch.empty((), dtype=lse.dtype, device=x.device)
     with on_device_of(x):
         cross_entropy_kernel[(rows,)](x, target, losses, lse, n, x.stride(0), ignore_index, BLOCK)
         if reduction == "none":
-            return losses.to(x.dtype), lse, count
+            return losses, lse, count
         loss = torch.empty((), dtype=x.dtype, device=x.device)
         reduce_losses_kernel[(1,)](
             losses, target, loss, count, rows, ignore_index, reduction == "mean", BLOCK=1024

@@ -18,10 +18,12 @@ from gradkernels._launch import (
     first_order,
     inside,
     load_tile,
+    multiple,
     on_device_of,
     persistent_tile,
     statistic_dtype,
     tile,
+    unit,
 )
 
 
@@ -37,6 +39,7 @@ def layer_norm_kernel(
     n,
     x_stride,
     eps: tl.constexpr,
+    UNIT: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
@@ -53,6 +56,7 @@ def layer_norm_kernel(
         y_ptr: rows × n, written.
         mean_ptr, rstd_ptr: one fp32 (fp64) cell a row each, written.
     """
+    n, x_stride = multiple(n, UNIT), multiple(x_stride, UNIT)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     total = tl.zeros([ROWS, BLOCK], dtype=mean_ptr.dtype.element_ty)
     for block in range(BLOCKS):
@@ -93,6 +97,7 @@ def layer_norm_backward_kernel(
     width,
     dy_stride,
     x_stride,
+    UNIT: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     PARTS: tl.constexpr,
@@ -115,6 +120,8 @@ def layer_norm_backward_kernel(
         dw_db_ptr: two rows of n fp32 (fp64) cells for each group of BLOCKS programs, for Σ dy x̂
             and Σ dy, written if NEED_DW_DB.
     """
+    n = multiple(n, UNIT)
+    dy_stride, x_stride = multiple(dy_stride, UNIT), multiple(x_stride, UNIT)
     block = tl.program_id(0) % BLOCKS
     group = (tl.program_id(0) // BLOCKS).to(tl.int64)
     step = tl.num_programs(0) // BLOCKS * ROWS
@@ -176,15 +183,16 @@ def layer_norm_forward(
     """Launch `layer_norm_kernel`; returns y in x's shape, and one mean and rstd a row."""
     n = w.numel()
     x_rows = as_rows(x, n)
-    rows = x_rows.shape[0]
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    rows, x_stride = x_rows.shape[0], x_rows.stride(0)
+    y = torch.empty_like(x, memory_format=torch.contiguous_format)
     mean = torch.empty(rows, dtype=statistic_dtype(x), device=x.device)
     rstd = torch.empty_like(mean)
     ROWS, BLOCK, BLOCKS, warps = tile(n, elements_per_thread=32, least_warps=1)
     with on_device_of(x):
         layer_norm_kernel[(triton.cdiv(rows, ROWS),)](
             x_rows, w.contiguous(), w if b is None else b.contiguous(), y, mean, rstd,
-            rows, n, x_rows.stride(0), eps, ROWS, BLOCK, BLOCKS, b is not None, num_warps=warps,
+            rows, n, x_stride, eps, unit(n, x_stride),
+            ROWS, BLOCK, BLOCKS, b is not None, num_warps=warps,
         )  # fmt: skip
     return y, mean, rstd
 
@@ -202,16 +210,16 @@ def layer_norm_backward(
     """Launch `layer_norm_backward_kernel` and, for dw and db together, `column_sum_kernel`."""
     n = w.numel()
     dy_rows, x_rows = as_rows(dy, n), as_rows(x, n)
-    rows = x_rows.shape[0]
+    rows, dy_stride, x_stride = x_rows.shape[0], dy_rows.stride(0), x_rows.stride(0)
     t = persistent_tile(x, w, sums=2)
     groups = min(t.programs, triton.cdiv(rows, t.ROWS))
     need_dw_db = need_dw or need_db
-    dx = torch.empty(x.shape, dtype=x.dtype, device=x.device) if need_dx else None
+    dx = torch.empty_like(x, memory_format=torch.contiguous_format) if need_dx else None
     dw_db = torch.empty(groups, 2 * n, dtype=rstd.dtype, device=x.device)
     with on_device_of(x):
         layer_norm_backward_kernel[(groups * t.BLOCKS,)](
             dy_rows, x_rows, w.contiguous(), mean, rstd, dx, dw_db,
-            rows, n, t.width, dy_rows.stride(0), x_rows.stride(0),
+            rows, n, t.width, dy_stride, x_stride, unit(n, dy_stride, x_stride),
             t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.STAGES, need_dx, need_dw_db, num_warps=t.warps,
         )  # fmt: skip
     if not need_dw_db:

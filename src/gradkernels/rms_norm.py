@@ -19,10 +19,12 @@ from gradkernels._launch import (
     first_order,
     inside,
     load_tile,
+    multiple,
     on_device_of,
     persistent_tile,
     statistic_dtype,
     tile,
+    unit,
 )
 
 
@@ -36,6 +38,7 @@ def rms_norm_kernel(
     n,
     x_stride,
     eps: tl.constexpr,
+    UNIT: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
@@ -48,6 +51,7 @@ def rms_norm_kernel(
         y_ptr: rows × n, written.
         rstd_ptr: one fp32 (fp64) cell a row, written.
     """
+    n, x_stride = multiple(n, UNIT), multiple(x_stride, UNIT)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     squares = tl.zeros([ROWS, BLOCK], dtype=rstd_ptr.dtype.element_ty)
     for block in range(BLOCKS):
@@ -77,6 +81,7 @@ def rms_norm_backward_kernel(
     width,
     dy_stride,
     x_stride,
+    UNIT: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     PARTS: tl.constexpr,
@@ -100,6 +105,8 @@ def rms_norm_backward_kernel(
         dw_ptr: a row of n fp32 (fp64) cells for each group of BLOCKS programs, written; with
             ATOMIC one row in all, added to.
     """
+    n = multiple(n, UNIT)
+    dy_stride, x_stride = multiple(dy_stride, UNIT), multiple(x_stride, UNIT)
     block = tl.program_id(0) % BLOCKS
     group = (tl.program_id(0) // BLOCKS).to(tl.int64)
     step = tl.num_programs(0) // BLOCKS * ROWS
@@ -156,14 +163,14 @@ def rms_norm_forward(x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """Launch `rms_norm_kernel`; returns y in x's shape and one rstd a row."""
     n = w.numel()
     x_rows = as_rows(x, n)
-    rows = x_rows.shape[0]
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    rows, x_stride = x_rows.shape[0], x_rows.stride(0)
+    y = torch.empty_like(x, memory_format=torch.contiguous_format)
     rstd = torch.empty(rows, dtype=statistic_dtype(x), device=x.device)
     ROWS, BLOCK, BLOCKS, warps = tile(n)
     with on_device_of(x):
         rms_norm_kernel[(triton.cdiv(rows, ROWS),)](
-            x_rows, w.contiguous(), y, rstd, rows, n, x_rows.stride(0),
-            eps, ROWS, BLOCK, BLOCKS, num_warps=warps,
+            x_rows, w.contiguous(), y, rstd, rows, n, x_stride,
+            eps, unit(n, x_stride), ROWS, BLOCK, BLOCKS, num_warps=warps,
         )  # fmt: skip
     return y, rstd
 
@@ -180,18 +187,18 @@ def rms_norm_backward(
     """Launch `rms_norm_backward_kernel` and, for dw, `column_sum_kernel`."""
     n = w.numel()
     dy_rows, x_rows = as_rows(dy, n), as_rows(x, n)
-    rows = x_rows.shape[0]
+    rows, dy_stride, x_stride = x_rows.shape[0], dy_rows.stride(0), x_rows.stride(0)
     t = persistent_tile(x, w, sums=1)
     groups = min(t.programs, triton.cdiv(rows, t.ROWS))
     atomic = how == "atomic"
-    dx = torch.empty(x.shape, dtype=x.dtype, device=x.device) if need_dx else None
+    dx = torch.empty_like(x, memory_format=torch.contiguous_format) if need_dx else None
     dw = (torch.zeros if atomic else torch.empty)(
         1 if atomic else groups, n, dtype=rstd.dtype, device=x.device
     )
     with on_device_of(x):
         rms_norm_backward_kernel[(groups * t.BLOCKS,)](
             dy_rows, x_rows, w.contiguous(), rstd, dx, dw,
-            rows, n, t.width, dy_rows.stride(0), x_rows.stride(0),
+            rows, n, t.width, dy_stride, x_stride, unit(n, dy_stride, x_stride),
             t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.STAGES, need_dx, need_dw, atomic,
             num_warps=t.warps,
         )  # fmt: skip

@@ -13,8 +13,10 @@ from gradkernels._launch import (
     check_tensors,
     first_order,
     load_tile,
+    multiple,
     on_device_of,
     tile,
+    unit,
     widen,
 )
 
@@ -26,6 +28,7 @@ def softmax_kernel(
     rows,
     n,
     x_stride,
+    UNIT: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
@@ -37,6 +40,7 @@ def softmax_kernel(
         y_ptr: rows × n, written.
     """
     LOG2_E: tl.constexpr = 1.4426950408889634
+    n, x_stride = multiple(n, UNIT), multiple(x_stride, UNIT)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     zeros = widen(tl.zeros([ROWS, BLOCK], x_ptr.dtype.element_ty))
     largest = zeros - float("inf")
@@ -67,6 +71,7 @@ def softmax_backward_kernel(
     rows,
     n,
     dy_stride,
+    UNIT: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
@@ -78,6 +83,7 @@ def softmax_backward_kernel(
         y_ptr: rows × n, read.
         dx_ptr: rows × n, written.
     """
+    n, dy_stride = multiple(n, UNIT), multiple(dy_stride, UNIT)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     product = widen(tl.zeros([ROWS, BLOCK], y_ptr.dtype.element_ty))
     for block in range(BLOCKS):
@@ -98,12 +104,12 @@ def softmax_forward(x: Tensor) -> Tensor:
     """Launch `softmax_kernel`; returns a contiguous y."""
     n = x.shape[-1] if x.ndim else 1
     x_rows = as_rows(x, n)
-    rows = x_rows.shape[0]
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    rows, x_stride = x_rows.shape[0], x_rows.stride(0)
+    y = torch.empty_like(x, memory_format=torch.contiguous_format)
     ROWS, BLOCK, BLOCKS, warps = tile(n)
     with on_device_of(x):
         softmax_kernel[(triton.cdiv(rows, ROWS),)](
-            x_rows, y, rows, n, x_rows.stride(0),
+            x_rows, y, rows, n, x_stride, unit(n, x_stride),
             ROWS, BLOCK, BLOCKS, num_warps=warps,
         )  # fmt: skip
     return y
@@ -113,13 +119,14 @@ def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
     """Launch `softmax_backward_kernel` over a contiguous `y`; `dy` may have any layout."""
     n = y.shape[-1] if y.ndim else 1
     dy_rows = as_rows(dy, n)
-    rows = dy_rows.shape[0]
+    rows, dy_stride = dy_rows.shape[0], dy_rows.stride(0)
     dx = torch.empty_like(y)
     ROWS, BLOCK, BLOCKS, warps = tile(n)
     with on_device_of(y):
         softmax_backward_kernel[(triton.cdiv(rows, ROWS),)](
-            dy_rows, y, dx, rows, n, dy_rows.stride(0), ROWS, BLOCK, BLOCKS, num_warps=warps
-        )
+            dy_rows, y, dx, rows, n, dy_stride, unit(n, dy_stride),
+            ROWS, BLOCK, BLOCKS, num_warps=warps,
+        )  # fmt: skip
     return dx
 
 
