@@ -16,10 +16,12 @@ from gradproof.case import Case
 from gradproof.passes import LostDeviceError, NoGraphError, OpError, lost_device
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.probes import PROBES
+from gradproof.probes.determinism import DETERMINISM
 from gradproof.reference import check_alone, check_beside
 from gradproof.report import Finding, ProbeResult, Report
 from gradproof.subject import Subject
 from gradproof.tensors import listed
+from gradproof.traps import SEEN_IN_ONE_RUN
 
 UNDEFINED = {
     "reads-past-end",
@@ -87,6 +89,7 @@ class Prover:
 
     def __init__(self, subject: Subject, planned: Collection[str] = ()):
         self.subject = subject
+        self._steady = True  # as far as the probe determinism has said
         with quiet():
             check_alone(subject)
             self._obstacle = _obstacle(subject)
@@ -109,14 +112,35 @@ class Prover:
         if obstacle is not None and not spared:
             return ProbeResult(probe.name, skipped=obstacle.reason)
         with quiet():
-            result = _result(probe.name, self._remarks(probe))
+            result = _result(probe.name, self._remarks(probe, self.subject))
+            result = self._asked_again(probe, result)
+        self._steady &= probe.name != DETERMINISM.name or not result.findings
         self._obstacle = self._obstacle or _undefined(result)
         return result
 
-    def _remarks(self, probe: Probe) -> list[Remark]:
+    def _asked_again(self, probe: Probe, result: ProbeResult) -> ProbeResult:
+        """What two runs of an op differ in is found again, unless they differ by a race.
+
+        Asked where there are races: on a GPU, and of an op that gave the same bits so far.
+        """
+        first = _comparisons(result)
+        if not (first and self.subject.cuda and self._steady):
+            return result
+        again = self._remarks(probe, self.subject.at(self.subject.inputs))
+        second = _comparisons(_result(probe.name, again))
+        if first == second:
+            return result
+        once = [
+            listed(sorted({trap for trap, _ in found}) or ["nothing"]) for found in (first, second)
+        ]
+        said = f"asked twice, the probe {probe.name} finds {once[0]}, then {once[1]}"
+        race = Finding("not-deterministic", said, probe=probe.name, gross=True)
+        return replace(result, findings=(*result.findings, race))
+
+    def _remarks(self, probe: Probe, subject: Subject) -> list[Remark]:
         remarks: list[Remark] = []
         try:
-            for remark in probe.run(self.subject):
+            for remark in probe.run(subject):
                 remarks.append(remark)
         except LostDeviceError as lost:
             remarks.append(Finding("illegal-address", str(lost)))
@@ -139,6 +163,11 @@ def _result(name: str, remarks: list[Remark]) -> ProbeResult:
     notes = tuple(r.text for r in remarks if isinstance(r, Note))
     skipped = "" if findings or tried else "nothing can be said"
     return ProbeResult(name, findings, tried, notes, skipped)
+
+
+def _comparisons(result: ProbeResult) -> set[tuple[str, str]]:
+    """What was found by holding runs against each other, or against the truth."""
+    return {(f.trap, f.about) for f in result.findings if f.trap not in SEEN_IN_ONE_RUN}
 
 
 @dataclass(frozen=True)
@@ -177,7 +206,7 @@ def _undefined(result: ProbeResult) -> Obstacle | None:
     if found & UNDEFINED:
         return Obstacle("results depend on memory nobody wrote")
     if any(f.trap == "not-deterministic" and f.gross for f in result.findings):
-        return Obstacle("the same call gives different results", ("values",))
+        return Obstacle("the same call gives different results")
     if "accumulates-across-calls" in found:
         return Obstacle("results depend on earlier calls")
     return None

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gradproof.tensors import count, listed
-from gradproof.traps import TRAPS
+from gradproof.traps import SEEN_IN_ONE_RUN, TRAPS
 
 WIDTH = 100
 
@@ -23,7 +23,7 @@ class Finding:
         about: the gradient or output concerned, for instance `dx`; empty if it is the op as a
             whole.
         probe: the probe that met it.
-        gross: so large that no other number of the op means anything.
+        gross: results differ so much between equal calls that no number of the op means anything.
     """
 
     trap: str
@@ -166,6 +166,8 @@ _EXPLAIN_SOME = _EXPLAIN_VALUES | {"accumulation", "layouts", "precision"}
 
 def _without_consequences(findings: list[Finding]) -> Iterable[Finding]:
     """Each trap once for each gradient; no bare symptom where its cause is named."""
+    if any(f.gross for f in findings):  # what was found by comparing runs is one symptom more
+        findings = [f for f in findings if f.gross or f.trap in SEEN_IN_ONE_RUN]
     telling = [f for f in findings if not TRAPS[f.trap].generic]
     causes = {f.about for f in telling if f.probe in ("values", "precision")}
     brought = {name for f in findings for name in TRAPS[f.trap].brings}

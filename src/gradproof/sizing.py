@@ -21,6 +21,9 @@ from gradproof.tensors import is_float
 
 Place = tuple[int, int]  # (input, dimension)
 
+MOST_ELEMENTS = 2**21  # of all inputs together
+LARGE = (2**20 + 1, 4099)
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -66,11 +69,14 @@ def _independent(subject: Subject, size: int, group: list[Place]) -> Iterator[Ax
 
 
 def accepts(subject: Subject, sizes: Mapping[Axis, int]) -> bool:
-    """Whether the reference runs at these sizes."""
-    variant = resized(subject, sizes)
-    if variant is None:
-        return False
-    return all(variant.reference_runs_on(device) for device in subject.trial_devices)
+    """Whether the reference runs at these sizes; asked once for all probes."""
+    key, known = frozenset(sizes.items()), subject.accepted_sizes
+    if key not in known:
+        variant = resized(subject, sizes)
+        known[key] = variant is not None and all(
+            variant.reference_runs_on(device) for device in subject.trial_devices
+        )
+    return known[key]
 
 
 def resized(subject: Subject, sizes: Mapping[Axis, int]) -> Subject | None:
@@ -143,6 +149,24 @@ def fresh(subject: Subject, odd: bool = False) -> Iterator[tuple[str, Subject]]:
             if variant is not None:
                 yield f"with {axis.label(subject)} of {size}, ", variant
                 return
+
+
+def grown(subject: Subject) -> Iterator[tuple[str, Subject]]:
+    """Each axis alone at the largest size that is tried of it: as many programs as there may be."""
+    for axis in axes(subject):
+        for size in LARGE[indexed(subject, axis) :]:
+            if elements_of(subject, {axis: size}) <= MOST_ELEMENTS and (
+                accepts(subject, {axis: size})
+            ):
+                variant = resized(subject, {axis: size})
+                if variant is not None:
+                    yield f"with {axis.label(subject)} of {size}, ", variant
+                break
+
+
+def indexed(subject: Subject, axis: Axis) -> bool:
+    """Whether an integer input runs along the axis: each index may stand for a whole row."""
+    return any(not is_float(subject.inputs[i]) for i, _ in axis.places)
 
 
 def enlarged(subject: Subject) -> Subject:

@@ -96,17 +96,25 @@ class Subject:
         return self.at([x.to(dtype) if is_float(x) else x for x in self.inputs])
 
     @cached_property
+    def accepted_sizes(self) -> dict[Any, bool]:
+        """What `gradproof.sizing.accepts` has learnt of this subject."""
+        return {}
+
+    @cached_property
     def trial_devices(self) -> tuple[str, ...]:
         """Where to ask the reference whether it takes other sizes; empty without a reference.
 
         First on the meta device, which checks shapes and touches no memory (some of torch's own CPU
-        kernels read out of bounds when sizes disagree); then on the CPU, where a bad index raises
-        instead of killing the device.
+        kernels read out of bounds when sizes disagree); then, where inputs are indices, on the CPU:
+        a bad one raises there instead of killing the device.
         """
         if self.reference is None:
             return ()
+        tensors = [x for x in self.inputs if isinstance(x, Tensor)]
         usable = tuple(d for d in ("meta", "cpu") if self.reference_runs_on(d))
-        return usable or (next(x.device.type for x in self.inputs if isinstance(x, Tensor)),)
+        if usable[:1] == ("meta",) and all(map(is_float, tensors)):
+            return ("meta",)
+        return usable or (tensors[0].device.type,)
 
     def reference_runs_on(self, device: str) -> bool:
         assert self.reference is not None

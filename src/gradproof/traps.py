@@ -444,3 +444,29 @@ TRAPS = _catalogue(
         generic=True,
     ),
 )
+
+# Seen by looking at a single run: they hold of an op whose numbers mean nothing, too.
+SEEN_IN_ONE_RUN = frozenset(
+    {
+        "backward-raises",
+        "crash",
+        "dy-overwritten",
+        "forward-called-directly",
+        "forward-raises",
+        "gradient-dtype",
+        "gradient-for-integer",
+        "hang",
+        "illegal-address",
+        "input-overwritten",
+        "missing-gradient",
+        "no-grad-fn",
+        "reference-cycle",
+        "saved-on-ctx",
+        "saved-overwritten",
+        "unreduced-gradient",
+        "writes-into-grad",
+        "writes-past-end",
+        "wrong-gradient-shape",
+        "wrong-number-of-gradients",
+    }
+)

@@ -16,12 +16,11 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import TypeVar
 
-from gradproof.sizing import elements_of
+from gradproof.sizing import MOST_ELEMENTS, elements_of
 from gradproof.subject import Subject
 
 T = TypeVar("T")
 
-MOST_ELEMENTS = 2**21  # of all inputs together
 MOST_CALLS = 540_000  # in one run, or
 MOST_TIMES = 2.0  # as often what the run on the inputs given takes
 

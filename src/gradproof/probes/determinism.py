@@ -2,105 +2,38 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from torch import Tensor
-
-from gradproof.passes import OpError, Pass
+from gradproof.passes import NoGraphError, OpError
 from gradproof.probe import Probe, Remark, Tried
+from gradproof.repeat import repeated, runs
 from gradproof.report import Finding
-from gradproof.sizing import fresh
-from gradproof.subject import Subject, nearly_equal, output_name
-from gradproof.tensors import largest, number, same_bits
-
-RUNS_ON_CPU = 3  # enough for state; the interpreter has no races to show
-RUNS_ON_GPU = 20
+from gradproof.sizing import fresh, grown
+from gradproof.subject import Subject
 
 
 def determinism(subject: Subject) -> Iterator[Remark]:
-    runs = RUNS_ON_GPU if subject.cuda else RUNS_ON_CPU
+    found: list[Finding] = []
     for situation, variant in (*fresh(subject), ("", subject)):
-        try:
-            # The subject's own run comes first: on a fresh shape it is the first there ever was.
-            passes = [variant.base, *(variant.run(variant.dy) for _ in range(runs - 1))]
-        except OpError:
-            continue
-        results = [_named(variant, done) for done in passes]
-        found = list(_differences(variant, results, situation))
-        yield from found
-        if found:
+        found = found or _found(variant, situation)
+    # A race needs programs that overlap: where they are few it may never bite, or bite once and
+    # look like something else. (The interpreter runs one after another.)
+    sure = any(finding.gross for finding in found)
+    for situation, variant in grown(subject) if subject.cuda and not sure else ():
+        races = [finding for finding in _found(variant, situation) if finding.gross]
+        if races:
+            yield from races
             return
-    yield Tried(f"{runs} runs, bit for bit")
+    yield from found
+    if not found:
+        yield Tried(f"{runs(subject)} runs, bit for bit")
 
 
-def _named(subject: Subject, done: Pass) -> dict[str, Tensor]:
-    named = {output_name(i, len(done.outputs)): y for i, y in enumerate(done.outputs)}
-    gradients = zip(subject.gradient_names, done.gradients, strict=True)
-    return named | {name: g for name, g in gradients if g is not None}
-
-
-def _differences(
-    subject: Subject, results: Sequence[dict[str, Tensor]], situation: str
-) -> Iterator[Finding]:
-    for name in results[0]:
-        values = [r[name] for r in results if name in r]
-        if all(same_bits(values[0], v) for v in values[1:]):
-            continue
-        spread = max(largest(v.double() - values[-1].double()) for v in values)
-        relative = spread / (largest(values[-1]) or 1.0)
-        rest = values[1:]
-        said = (
-            f"{situation}{name} varies by {number(spread)}, {number(relative)} of its largest entry"
-        )
-        if _grows(values):
-            yield Finding(
-                "accumulates-across-calls",
-                f"{situation}{name} grows by the same amount with each call: {_ladder(values)}",
-                about=name,
-            )
-        elif _first_is_odd(values[0], rest):
-            yield Finding(
-                "first-call-differs", said, "from the second call on it is the same", name
-            )
-        else:
-            distinct = _distinct(values)
-            yield Finding(
-                "not-deterministic",
-                f"{said}, {distinct} different results in {len(values)} runs",
-                about=name,
-                gross=relative > 1e-3,
-            )
-
-
-def _first_is_odd(first: Tensor, rest: Sequence[Tensor]) -> bool:
-    """Whether all but the first agree; where atomics move their last bits, the first is far off."""
-    if all(same_bits(rest[0], v) for v in rest[1:]):
-        return True
-    scale = largest(rest[0])
-    agree = all(nearly_equal(rest[0], v, scale, 4096) for v in rest[1:])
-    return agree and not nearly_equal(rest[0], first, scale, 4096)
-
-
-def _grows(values: Sequence[Tensor]) -> bool:
-    steps = [(b.double() - a.double()) for a, b in itertools.pairwise(values)]
-    scale = largest(steps[0])
-    return scale > 1e-3 * largest(values[-1]) and all(
-        nearly_equal(s.float(), steps[0].float(), largest(values[-1]), 64) for s in steps[1:]
-    )
-
-
-def _ladder(values: Sequence[Tensor]) -> str:
-    place = int(values[-1].abs().flatten().argmax())
-    return ", ".join(number(float(v.flatten()[place])) for v in values)
-
-
-def _distinct(values: Sequence[Tensor]) -> int:
-    kinds: list[Tensor] = []
-    for value in values:
-        if not any(same_bits(value, k) for k in kinds):
-            kinds.append(value)
-    return len(kinds)
+def _found(subject: Subject, situation: str) -> list[Finding]:
+    try:
+        return list(repeated(subject, situation))
+    except (OpError, NoGraphError):
+        return []
 
 
 DETERMINISM = Probe("determinism", "Does the same call give the same bits?", determinism)

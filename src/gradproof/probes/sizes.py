@@ -10,14 +10,15 @@ from gradproof.judge import judge
 from gradproof.oracle import FiniteDifferences
 from gradproof.passes import NoGraphError, OpError
 from gradproof.probe import Note, Probe, Remark, Tried
+from gradproof.repeat import repeated
 from gradproof.report import Finding
-from gradproof.sizing import Axis, accepts, axes, elements_of, resized
+from gradproof.sizing import LARGE, Axis, accepts, axes, elements_of, indexed, resized
 from gradproof.subject import Subject
-from gradproof.tensors import count, is_float, listed
+from gradproof.tensors import count, listed
 from gradproof.work import Climb
 
 # Each step is dared if the first size of the step before allows it; see gradproof.work.
-STEPS = ((1, 0, 3), (17, 16), (65, 64, 48), (257,), (1025, 1024), (4099,), (2**20 + 1,))
+STEPS = ((1, 0, 3), (17, 16), (65, 64, 48), (257,), (1025, 1024), (LARGE[1],), (LARGE[0],))
 EQUAL = (4, 16)  # every axis alike
 # What went wrong and the names of what was wrong, or a deliberate refusal as it came.
 Trouble = OpError | tuple[str, tuple[str, ...]]
@@ -87,8 +88,7 @@ def _trials(
 
 
 def _up(subject: Subject, axis: Axis, climb: Climb) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
-    indexes = any(not is_float(subject.inputs[i]) for i, _ in axis.places)
-    for step in STEPS[: -1 if indexes else None]:  # each index stands for a whole row
+    for step in STEPS[: -1 if indexed(subject, axis) else None]:
         for size in step:
             changed = {axis: size}
             variant = None if size == axis.size else _affordable(subject, changed, climb)
@@ -143,6 +143,10 @@ def _diagnosed(
     right = [t for t in proper if not t.trouble]
     if not wrong or not right:  # nowhere wrong; or everywhere, which is a matter of values
         return
+    races = _races(subject, wrong[-1])
+    if races:
+        yield from races
+        return
     broadcast = _two_axes(subject, found, wrong, right)
     if broadcast is not None:
         yield broadcast
@@ -152,6 +156,17 @@ def _diagnosed(
         if mine:
             given = mine[0].names[0] not in known
             yield _one_axis(subject, axis, mine, [t for t in right if t.alone(axis)], given)
+
+
+def _races(subject: Subject, trial: Trial) -> list[Finding]:
+    """Where the same call gives another result again, the size is not the cause."""
+    variant = resized(subject, trial.changed)
+    assert variant is not None
+    try:
+        found = list(repeated(variant, f"with {_names(subject, trial.changed)}, "))
+    except (OpError, NoGraphError):
+        return []
+    return [f for f in found if f.gross or f.trap == "accumulates-across-calls"]
 
 
 def _one_axis(
@@ -171,19 +186,53 @@ def _one_axis(
     if given and limit:
         return Finding("size-limit", said, beside, names)
     sampled = isinstance(subject.oracle, FiniteDifferences)  # then right is less sure than wrong
-    if not limit and (given or not sampled) and len(bad) > 1 and (block := _block(bad, good)) > 1:
-        padded = all(map(_is_power_of_two, good)) and not any(map(_is_power_of_two, bad))
-        rule = "powers of two" if padded else f"multiples of {block}"
-        return Finding("ragged-edge", said, f"{beside}: {rule} are right", names)
+    if not limit and (given or not sampled) and len(bad) > 1 and _block(bad, good) > 1:
+        bad, good = _with_neighbours(subject, axis, bad, good)
+        if (block := _block(bad, good)) > 1:
+            padded = all(map(_is_power_of_two, good)) and not any(map(_is_power_of_two, bad))
+            rule = "powers of two" if padded else f"multiples of {block}"
+            return Finding("ragged-edge", said, f"{beside}: {rule} are right", names)
     return Finding("wrong-at-some-sizes", said, beside, names)
 
 
+def _with_neighbours(
+    subject: Subject, axis: Axis, bad: Sequence[int], good: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """More sizes: those that an explanation by blocks says are right, as far as they run.
+
+    The round size below each wrong one, since where an error grows with size both are wrong; and
+    the block itself, until it holds.
+    """
+    wrong, right = list(bad), list(good)
+
+    def newly_known(size: int) -> bool:
+        changed = {axis: size}
+        if size in (*wrong, *right) or not accepts(subject, changed):
+            return False
+        variant = resized(subject, changed)
+        trouble = None if variant is None else _trouble(variant)
+        if trouble is None or isinstance(trouble, OpError):
+            return False
+        (right if trouble == RIGHT else wrong).append(size)
+        return True
+
+    for n in bad:
+        newly_known(1 << (n.bit_length() - 1))
+    while newly_known(_block(wrong, right)):
+        pass
+    return sorted(wrong), sorted(right)
+
+
 def _block(bad: Sequence[int], good: Sequence[int]) -> int:
-    """The smallest power of two none of whose multiples is wrong; 1 if there is none."""
+    """The smallest power of two none of whose multiples is wrong; 1 if there is none.
+
+    Nor is there one if many sizes are right between the wrong ones and multiples of it no more.
+    """
     for k in range(1, 12):
         multiples = [n for n in good if n % 2**k == 0]
         if multiples and all(n % 2**k for n in bad):
-            return int(2**k)
+            contrary = [n for n in good if n > min(bad) and n % 2**k]
+            return int(2**k) if 2 * len(contrary) <= len(bad) else 1
     return 1
 
 

@@ -1,0 +1,88 @@
+"""A race is named as one, at whichever size and in whichever probe it bites."""
+
+import random
+
+import pytest
+import torch
+
+from gradproof import prove
+from gradproof.subject import Subject
+
+X = torch.linspace(-2, 2, 96)
+W = torch.tensor(1.5)
+
+
+def scale(x, w):
+    return w * x
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Tensors stay on the CPU and are proved as on a GPU, where programs overlap."""
+    monkeypatch.setattr(Subject, "cuda", True)
+
+
+def scaled(lost):
+    """w·x whose dw misses the contributions that `lost(dy)` names."""
+
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return w * x
+
+        @staticmethod
+        def backward(ctx, dy):
+            if torch.is_grad_enabled():
+                raise RuntimeError("first derivatives only")
+            x, w = ctx.saved_tensors
+            return w * dy, (x * dy * ~lost(dy)).sum()
+
+    return Scale.apply
+
+
+def none(dy):
+    return torch.zeros_like(dy, dtype=torch.bool)
+
+
+def some(dy):
+    """Another eighth each time; gradproof seeds torch's generators, a race heeds no seed."""
+    start = random.Random().randrange(dy.numel())
+    return (torch.arange(dy.numel()) + start).remainder(dy.numel()).view(dy.shape) < dy.numel() / 8
+
+
+def test_one_that_needs_many_programs_is_no_size_limit():
+    report = prove(scaled(lambda dy: some(dy) if dy.numel() > 2000 else none(dy)), (X, W), scale)
+    assert report.traps == ("not-deterministic",), str(report)
+    assert report.seen_by == ("sizes", "precision")[: len(report.seen_by)]
+
+
+def test_one_that_bites_at_the_first_call_of_a_size_is_no_first_call(gpu):
+    seen = set()
+
+    def lost(dy):
+        first = dy.shape not in seen
+        seen.add(dy.shape)
+        return some(dy) if first or dy.numel() > 2000 else none(dy)
+
+    report = prove(scaled(lost), (X, W), scale)
+    assert report.traps == ("not-deterministic",), str(report)
+    assert report.seen_by == ("determinism",)
+
+
+@pytest.mark.parametrize("call", [50, 60, 75, 100])
+def test_one_that_bites_once_is_nothing_else(gpu, call):
+    calls = []
+
+    def lost(dy):
+        calls.append(dy)
+        return some(dy) if len(calls) == call else none(dy)
+
+    report = prove(scaled(lost), (X, W), scale)
+    assert len(calls) > call
+    assert set(report.traps) <= {"not-deterministic"}, str(report)
+
+
+def test_without_a_race_a_size_limit_is_one():
+    report = prove(scaled(lambda dy: dy.abs() * (dy.numel() > 2000) > 0.5), (X, W), scale)
+    assert "size-limit" in report.traps, str(report)

@@ -1,0 +1,65 @@
+"""An explanation by block sizes has to hold beside the sizes that are wrong."""
+
+import numpy as np
+import pytest
+import torch
+
+from gradproof import prove
+
+
+def scale(x, w):
+    return w * x
+
+
+def scaled(total):
+    """w·x, where `total` sums the terms of dw."""
+
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return w * x
+
+        @staticmethod
+        def backward(ctx, dy):
+            if torch.is_grad_enabled():
+                raise RuntimeError("first derivatives only")
+            x, w = ctx.saved_tensors
+            return w * dy, total(x.double() * dy.double()).to(w.dtype)
+
+    return Scale.apply
+
+
+def given(dtype):
+    x = torch.linspace(-2, 2, 96).to(dtype)
+    return x, torch.tensor(1.5, dtype=dtype)
+
+
+@pytest.mark.parametrize("block", [8, 16, 32, 128])
+def test_a_narrow_accumulator_has_no_ragged_edge(block):
+    def total(terms):
+        padded = torch.nn.functional.pad(terms.flatten(), (0, -terms.numel() % block))
+        partials = padded.view(-1, block).sum(1).half().numpy()
+        return torch.tensor(np.cumsum(partials, dtype=np.float16)[-1:].sum())
+
+    report = prove(scaled(total), given(torch.float16), scale)
+    assert report.traps == ("half-precision-accumulator",), str(report)
+
+
+@pytest.mark.parametrize("block", [4, 16, 64, 128, 256])
+def test_a_lost_tail_is_a_ragged_edge(block):
+    def total(terms):
+        whole = terms.numel() // block * block
+        return terms.flatten()[:whole].sum()
+
+    report = prove(scaled(total), given(torch.float32), scale, probes=["sizes"])
+    assert report.traps == ("ragged-edge",), str(report)
+    assert f"multiples of {block} are right" in report.findings[0].beside
+
+
+def test_an_error_at_two_large_sizes_is_no_ragged_edge():
+    def total(terms):
+        return terms.sum() * (1.01 if terms.numel() in (256, 257, 2**20, 2**20 + 1) else 1)
+
+    report = prove(scaled(total), given(torch.float32), scale, probes=["sizes"])
+    assert report.traps == ("wrong-at-some-sizes",), str(report)
