@@ -40,7 +40,7 @@ for step in [2**k for k in range(0, 16, 3)]:
     print(f"{step:<8}" + "".join(f"{values[step - 1]:>10.4f}" for values in sums.values()))
 
 # %% plot
-figure, axes = plt.subplots(figsize=(6, 4))
+figure, axes = plt.subplots(figsize=(4.5, 3.4), layout="constrained")
 for (dtype, values), style in zip(sums.items(), ("-", "--", ":"), strict=True):
     steps = torch.arange(1, STEPS + 1)
     axes.loglog(steps, values, style, label=str(dtype).removeprefix("torch."))

@@ -111,18 +111,16 @@ for d in WIDTHS:
         speed[d, rows] = row = [gbps(call, x) for call in calls]
         print(f"{rows:>6}{d:>7}{row[0]:>8.0f}{row[1]:>10.0f}{row[2]:>9.0f}{row[3]:>6.0f}")
 
-# %% at-32768-by-4096 tags=["measured"]
-for name, value in zip(("atomic", "partials", "library", "add"), speed[4096, 32768], strict=True):
-    print(f"{name}: {value:.0f} GB/s")
-
 # %% plot tags=["measured"]
-figure, plots = plt.subplots(1, len(WIDTHS), figsize=(9, 3.2), sharey=True, layout="constrained")
+figure, plots = plt.subplots(
+    len(WIDTHS), figsize=(4.5, 7), sharex=True, sharey=True, layout="constrained"
+)
 for axes, d in zip(plots, WIDTHS, strict=True):
     for index, (name, style) in enumerate(
         (("atomic", "o--"), ("partials", "s-"), ("library", "^-"), ("add", "k:"))
     ):
         axes.semilogx(ROWS, [speed[d, rows][index] for rows in ROWS], style, base=2, label=name)
     axes.set_title(f"d = {d}")
-    axes.set_xlabel("rows")
-plots[0].set_ylabel("GB/s")
+    axes.set_ylabel("GB/s")
 plots[0].legend()
+plots[-1].set_xlabel("rows")
