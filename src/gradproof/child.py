@@ -3,7 +3,7 @@
 Requests are lines, answers are lines of JSON, on a socket of their own: stdin, stdout and stderr
 belong to the op. The answers, in order: `loaded`, or `unusable`; `description`, once the op was
 called for the first time; a `result` for each request. `broke` in place of any of these is a
-mistake of gradproof.
+mistake of gradproof. Between them, before each call, `calling` says of what and with what.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
 
+from gradproof import passes
 from gradproof.load import load_case
 from gradproof.probes import PROBES
 from gradproof.prove import Prover
 from gradproof.subject import Subject
 
 
-def serve(channel: socket.socket, arguments: list[str | None]) -> None:
+def serve(channel: socket.socket, arguments: list[str | None], planned: list[str]) -> None:
     lines = channel.makefile("rw", encoding="utf-8")
 
     def answer(**message: Any) -> None:
@@ -37,7 +39,8 @@ def serve(channel: socket.socket, arguments: list[str | None]) -> None:
         case = load_case(*arguments)  # type: ignore[arg-type]
         answer(loaded=True)
         subject = Subject.of(case)
-        prover = Prover(subject)
+        passes.announce = lambda op, inputs: answer(calling=_call(subject, op, inputs))
+        prover = Prover(subject, planned)
     except (TypeError, ValueError) as error:
         answer(unusable=str(error))
         return
@@ -52,6 +55,12 @@ def serve(channel: socket.socket, arguments: list[str | None]) -> None:
             answer(broke=_described(error))
         else:
             answer(result=asdict(result), lost=prover.lost)
+
+
+def _call(subject: Subject, op: Callable[..., Any], inputs: Sequence[Any]) -> tuple[str, str]:
+    reference = subject.reference
+    of_reference = reference is not None and op is reference.function
+    return "reference" if of_reference else "op", subject.described(inputs)
 
 
 def end_with_parent(lifeline: int) -> None:
@@ -69,9 +78,9 @@ def _described(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    fd, lifeline, case = sys.argv[1:]
+    fd, lifeline, case, planned = sys.argv[1:]
     end_with_parent(int(lifeline))
     # Stacks go where no op prints; the parent takes them for the place of a crash or a hang.
     faulthandler.enable(int(fd))
     faulthandler.register(signal.SIGUSR1, int(fd))
-    serve(socket.socket(fileno=int(fd)), json.loads(case))
+    serve(socket.socket(fileno=int(fd)), json.loads(case), json.loads(planned))

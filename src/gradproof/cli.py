@@ -50,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = None if options.probes is None else options.probes.replace(" ", "").split(",")
     try:
         probes = choose(names)
-        worker = Worker(options.op, options.inputs, options.reference, options.patience)
+        planned = [probe.name for probe in probes]
+        case = (options.op, options.inputs, options.reference)
+        worker = Worker(*case, options.patience, planned)
     except ValueError as error:
         parser.error(str(error))
     return Run(worker, probes).status()

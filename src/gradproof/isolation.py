@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from gradproof.load import UnusableError
@@ -21,6 +23,7 @@ class ProbeBrokeError(RuntimeError):
 class Worker:
     """A child process that runs one probe after another on one case, and is replaced if it dies.
 
+    planned: names of the probes to come, as `gradproof.prove.Prover` has it.
     printed: what the op printed, which is kept apart from the report.
     """
 
@@ -30,10 +33,12 @@ class Worker:
         inputs: str | None = None,
         reference: str | None = None,
         patience: float = PROBE_PATIENCE,
+        planned: Collection[str] = (),
     ):
         if not patience > 0:
             raise ValueError(f"patience: expected seconds, more than 0, got {patience:g}")
         self._case = (op, inputs, reference)
+        self._planned = list(planned)
         self._patience = patience
         self._process: Process | None = None
         self._refusal: Exception | None = None
@@ -53,13 +58,13 @@ class Worker:
             return ProbeResult(probe, skipped=self._hopeless)
         if self._process is None:
             self._load()
-            if (finding := self._first_call(probe)) is not None:
-                return ProbeResult(probe, (finding,))
+            if (ended := self._first_call()) is not None:
+                return ended.result(probe)
         assert self._process is not None
         self._process.send(probe)
-        message = self._receive(probe, "during the probe")
-        if isinstance(message, Finding):
-            return ProbeResult(probe, (message,))
+        message = self._receive("during the probe")
+        if isinstance(message, Ended):
+            return message.result(probe)
         if "broke" in message:
             raise ProbeBrokeError(_apology(message["broke"]))
         if message["lost"]:
@@ -78,17 +83,22 @@ class Worker:
         self.close()
 
     def _load(self) -> None:
-        self._process = Process("gradproof.child", json.dumps(self._case), printed=self.printed)
+        self._process = Process(
+            "gradproof.child",
+            json.dumps(self._case),
+            json.dumps(self._planned),
+            printed=self.printed,
+        )
         try:
             self._usable(self._process.receive(START_PATIENCE))
         except (DiedError, TooLongError) as error:
             self.close()
             self._refuse(UnusableError(f"{self._case[0]!r}: {error} while it was loaded"))
 
-    def _first_call(self, probe: str) -> Finding | None:
+    def _first_call(self) -> Ended | None:
         """What came of it, where no probe can follow; the same twice leaves no hope for others."""
-        message = self._receive(probe, "in the op's first call")
-        if isinstance(message, Finding):
+        message = self._receive("in the op's first call")
+        if isinstance(message, Ended):
             self._deaths += 1
             if message.trap == "hang":
                 self._hopeless = "the op's first call does not come back"
@@ -113,22 +123,40 @@ class Worker:
         self._refusal = error
         raise error
 
-    def _receive(self, probe: str, when: str) -> dict[str, Any] | Finding:
+    def _receive(self, when: str) -> dict[str, Any] | Ended:
         assert self._process is not None
         try:
             return self._process.receive(self._patience)
         except (DiedError, TooLongError) as error:
             self.close()
-            return _post_mortem(error, when, probe)
+            return Ended(error, when)
 
 
-def _post_mortem(error: DiedError | TooLongError, when: str, probe: str) -> Finding:
-    trap, said = "hang", f"{error} {when}"
-    if isinstance(error, DiedError):
-        fault = -error.code in (signal.SIGSEGV, signal.SIGBUS)
-        trap = "illegal-address" if fault else "crash"
-        said = f"the op called exit: {said}" if error.code >= 0 else said
-    return Finding(trap, f"{said}, at {error.place}" if error.place else said, probe=probe)
+@dataclass(frozen=True)
+class Ended:
+    """How a child came to its end, and when."""
+
+    error: DiedError | TooLongError
+    when: str
+
+    @property
+    def trap(self) -> str:
+        if isinstance(self.error, TooLongError):
+            return "hang"
+        fault = -self.error.code in (signal.SIGSEGV, signal.SIGBUS)
+        return "illegal-address" if fault else "crash"
+
+    def result(self, probe: str) -> ProbeResult:
+        """A finding, unless it was the reference that was being called."""
+        called, given = self.error.calling or ("", "")
+        said = f"{self.error} {self.when}"
+        said += f", when the {called} was called with {given}" if called else ""
+        said += f", at {self.error.place}" if self.error.place else ""
+        if called == "reference":
+            return ProbeResult(probe, skipped=said)
+        if isinstance(self.error, DiedError) and self.error.code >= 0:
+            said = f"the op called exit: {said}"
+        return ProbeResult(probe, (Finding(self.trap, said, probe=probe),))
 
 
 def _apology(error: str) -> str:

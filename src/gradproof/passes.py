@@ -64,6 +64,11 @@ def lost_device(error: BaseException) -> bool:
     return "CUDA error" in str(error) or "device-side assert" in str(error)
 
 
+# Told of each call before it is made. A process that ends in one cannot say so itself: the child of
+# `gradproof.isolation` tells its parent beforehand.
+announce: Callable[[Callable[..., Any], Sequence[Any]], object] | None = None
+
+
 class NoGraphError(Exception):
     """No output of the op requires a gradient."""
 
@@ -86,6 +91,8 @@ def leaves(inputs: Sequence[Any], wrt: Sequence[int]) -> tuple[Any, ...]:
 
 def forward(op: Callable[..., Any], inputs: Sequence[Any], seed: int = 0) -> tuple[Tensor, ...]:
     """The op's floating outputs; integer ones have no gradient and are left out."""
+    if announce is not None:
+        announce(op, inputs)
     with _seeded(seed, inputs), torch.enable_grad():
         try:
             result = op(*inputs)

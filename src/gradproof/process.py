@@ -22,13 +22,24 @@ LONGEST_LINE = 200  # characters of a printed line that are kept
 MOST_LINES = 20  # different printed lines that are kept
 
 
-class DiedError(Exception):
-    """The process ended without an answer; `code` is negative for a signal, `place` a line."""
+class UnansweredError(Exception):
+    """No answer came.
 
-    def __init__(self, code: int, place: str):
-        super().__init__(code, place)
-        self.code = code
+    place: the line where the process stands, or fell. calling: what was called there, and how.
+    """
+
+    def __init__(self, message: str, place: str, calling: tuple[str, str] | None):
+        super().__init__(message)
         self.place = place
+        self.calling = calling
+
+
+class DiedError(UnansweredError):
+    """The process ended; `code` is negative for a signal."""
+
+    def __init__(self, code: int, place: str = "", calling: tuple[str, str] | None = None):
+        super().__init__("", place, calling)
+        self.code = code
 
     def __str__(self) -> str:
         if self.code >= 0:
@@ -38,12 +49,11 @@ class DiedError(Exception):
         return f"the process died of {name}{hint}"
 
 
-class TooLongError(Exception):
-    """The process gave no answer in time; `place` is the line where it stands."""
+class TooLongError(UnansweredError):
+    """The process gave no answer in time."""
 
-    def __init__(self, patience: float, place: str):
-        super().__init__(f"no answer within {patience:g} s")
-        self.place = place
+    def __init__(self, patience: float, place: str = "", calling: tuple[str, str] | None = None):
+        super().__init__(f"no answer within {patience:g} s", place, calling)
 
 
 class Printed:
@@ -88,6 +98,7 @@ class Process:
         self._printed = printed
         self._buffer = b""
         self._dump = ""
+        self._calling: tuple[str, str] | None = None
         self._socket, theirs = socket.socketpair()
         ends, self._lifeline = os.pipe()
         given = (theirs.fileno(), ends)
@@ -122,9 +133,10 @@ class Process:
             if (message := self._message()) is not None:
                 return message
             if ended:
-                raise DiedError(self._popen.returncode, line_of_dump(self._dump))
+                place = line_of_dump(self._dump)
+                raise DiedError(self._popen.returncode, place, self._calling)
             if time.monotonic() >= deadline:
-                raise TooLongError(patience, self._where_it_stands())
+                raise TooLongError(patience, self._where_it_stands(), self._calling)
 
     def close(self) -> None:
         if self._selector.get_map() is None:
@@ -162,7 +174,12 @@ class Process:
             line, _, self._buffer = self._buffer.partition(b"\n")
             if line.startswith(b"{"):
                 message: dict[str, Any] = json.loads(line)
-                return message
+                if "calling" not in message:
+                    self._calling = None
+                    return message
+                of, given = message["calling"]
+                self._calling = (of, given)
+                continue
             self._dump += line.decode(errors="replace") + "\n"
         return None
 

@@ -47,10 +47,13 @@ class Subject:
 
     @property
     def description(self) -> str:
-        given = ", ".join(
-            f"{name}: {describe(x)}" for name, x in zip(self.names, self.inputs, strict=True)
+        return f"{self.title}({self.described(self.inputs)})"
+
+    def described(self, inputs: Sequence[Any]) -> str:
+        """These inputs as arguments of the op: `x: float32[4, 64], eps: 1e-06`."""
+        return ", ".join(
+            f"{name}: {describe(x)}" for name, x in zip(self.names, inputs, strict=False)
         )
-        return f"{self.title}({given})"
 
     @property
     def cuda(self) -> bool:

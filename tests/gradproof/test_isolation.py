@@ -11,7 +11,7 @@ from gradproof.load import UnusableError
 from gradproof.process import DiedError, TooLongError
 
 OPS = """
-    import ctypes, os, sys, time
+    import ctypes, os, signal, sys, time
     import torch
     from gradproof import Case
     from gradproof.probe import Probe
@@ -49,6 +49,13 @@ OPS = """
     def endless():
         time.sleep(1000)
 
+    def on_nothing(x):
+        if x.numel() == 0:
+            os.kill(os.getpid(), signal.SIGFPE)
+        return torch.square(x)
+
+    def dies_of_nothing(): return Case(on_nothing, (torch.ones(3, 4) / 3,), torch.square)
+    def dead_reference(): return Case(torch.square, (torch.ones(3, 4) / 3,), on_nothing)
     def strided_fault(): return on_strided_dy(fault)
     def hangs(): return at_once(endless)
 
@@ -116,17 +123,41 @@ def test_a_fault_is_reported_with_its_place_and_the_next_probe_runs(work, starts
     assert findings(worker.run("layouts")) == [
         (
             "illegal-address",
-            f"the process died of SIGSEGV during the probe, at ops.py:{line_of('string_at')}",
+            "the process died of SIGSEGV during the probe, when the op was called with x: float32[3, 4], "
+            f"at ops.py:{line_of('string_at')}",
         )
     ]
     assert worker.run("composition").mark == "ok"
     assert len(starts) == 2
 
 
+def test_a_crash_at_one_size_is_named_with_that_size(work):
+    assert findings(work("dies_of_nothing").run("sizes")) == [
+        (
+            "crash",
+            "the process died of SIGFPE during the probe, when the op was called with x: float32[3, 0], "
+            f"at ops.py:{line_of('os.kill')}",
+        )
+    ]
+
+
+def test_a_crash_of_the_reference_is_no_finding(work):
+    result = work("dead_reference").run("sizes")
+    assert not result.findings
+    assert result.skipped.startswith(
+        "the process died of SIGFPE during the probe, when the reference was called with input 0: "
+        "float64[3, 0]"
+    )
+
+
 def test_patience_holds_from_the_first_call(work, starts):
     worker = work("hangs", patience=2)
     assert findings(worker.run("values")) == [
-        ("hang", f"no answer within 2 s in the op's first call, at ops.py:{line_of('sleep')}")
+        (
+            "hang",
+            "no answer within 2 s in the op's first call, when the op was called with "
+            f"x: float32[3, 4], at ops.py:{line_of('sleep')}",
+        )
     ]
     assert worker.run("graph").skipped == "the op's first call does not come back"
     assert len(starts) == 1
