@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import warnings
@@ -59,8 +60,11 @@ def prove(
     chosen = choose(probes)
     began = time.monotonic()
     with torch.inference_mode(False):
-        subject = Subject.of(Case(op, inputs, reference))
-        prover = Prover(subject, [probe.name for probe in chosen])
+        try:
+            subject = Subject.of(Case(op, inputs, reference))
+            prover = Prover(subject, [probe.name for probe in chosen])
+        except (TypeError, ValueError) as error:
+            raise error.with_traceback(None) from None  # the line at fault is the caller's
         results = []
         for probe in chosen:
             with progress(probe, subject.title):
@@ -223,12 +227,38 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def progress(probe: Probe, title: str) -> Iterator[None]:
-    """The probe at work, on stderr if a person is watching."""
-    watched = sys.stderr.isatty()
-    if watched:
-        print(f"\r\033[Kgradproof {title}: {probe.name} …", end="", file=sys.stderr)
-    try:
+    """The probe at work, on stderr if a person is watching; it makes way for what the op prints."""
+    if not sys.stderr.isatty():
         yield
+        return
+    screen = sys.stderr
+    print(f"{CLEAR}gradproof {title}: {probe.name} …", end="", file=screen, flush=True)
+    try:
+        with (
+            contextlib.redirect_stdout(Clearing(sys.stdout, screen)),
+            contextlib.redirect_stderr(Clearing(sys.stderr, screen)),
+        ):
+            yield
     finally:
-        if watched:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        print(CLEAR, end="", file=screen, flush=True)
+
+
+CLEAR = "\r\033[K"  # the line on which the cursor stands
+
+
+class Clearing:
+    """A stream on which writing begins where the progress line was."""
+
+    def __init__(self, stream: Any, screen: Any):
+        self._stream = stream
+        self._screen = screen
+        self._clean = False
+
+    def write(self, text: str) -> Any:
+        if not self._clean:
+            print(CLEAR, end="", file=self._screen, flush=True)
+            self._clean = True
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+GALLERY = "https://backward-in-triton.github.io/backward-in-triton/lessons/trap-gallery/"
+
 
 @dataclass(frozen=True)
 class Trap:
@@ -29,7 +31,8 @@ class Trap:
 
     @property
     def link(self) -> str:
-        return f"lessons/trap-gallery/#{self.name}"
+        """Where the gallery shows it."""
+        return f"{GALLERY}#{self.name}"
 
 
 def _catalogue(*traps: Trap) -> dict[str, Trap]:

@@ -110,6 +110,13 @@ def test_an_op_that_raises_never_passes(gradproof):
     assert gradproof("ops.py:raises", "--probes", "values")[0] == 1
 
 
+def test_an_op_that_raises_fails_in_one_row(gradproof):
+    status, said, _ = gradproof("ops.py:raises", "--probes", "poison,contract,values")
+    assert status == 1
+    assert "FAIL  contract      forward-raises" in said
+    assert said.count("FAIL") == 1
+
+
 def test_a_name_that_leads_nowhere_is_one_clear_line(gradproof):
     complaint = "gradproof: 'ops.py:missing': ops.py has no missing\n"
     assert gradproof("ops.py:missing") == (2, "", complaint)

@@ -123,8 +123,8 @@ def test_a_fault_is_reported_with_its_place_and_the_next_probe_runs(work, starts
     assert findings(worker.run("layouts")) == [
         (
             "illegal-address",
-            "the process died of SIGSEGV during the probe, when the op was called with x: float32[3, 4], "
-            f"at ops.py:{line_of('string_at')}",
+            "the process died of SIGSEGV during the probe, when the op was called with "
+            f"x: float32[3, 4], at ops.py:{line_of('string_at')}",
         )
     ]
     assert worker.run("composition").mark == "ok"
@@ -135,8 +135,8 @@ def test_a_crash_at_one_size_is_named_with_that_size(work):
     assert findings(work("dies_of_nothing").run("sizes")) == [
         (
             "crash",
-            "the process died of SIGFPE during the probe, when the op was called with x: float32[3, 0], "
-            f"at ops.py:{line_of('os.kill')}",
+            "the process died of SIGFPE during the probe, when the op was called with "
+            f"x: float32[3, 0], at ops.py:{line_of('os.kill')}",
         )
     ]
 

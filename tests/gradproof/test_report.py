@@ -7,6 +7,7 @@ import torch
 
 from gradproof import TRAPS, Finding, ProbeResult, Report, prove
 from gradproof.probes import PROBES
+from gradproof.traps import GALLERY
 
 
 def report_of(*findings):
@@ -40,8 +41,14 @@ def test_the_report_says_trap_evidence_mend_and_link(square):
     assert "wrong-forward: the forward is not the reference's" in text
     assert re.search(r"y is wrong at 6 of 6 places, by up to [\d.]+ at \[\d, \d\]", text)
     assert "usual mend: mend the forward first" in text
-    assert "see lessons/trap-gallery/#wrong-forward" in text
-    assert max(len(line) for line in text.splitlines()) <= 100
+    assert f"see {TRAPS['wrong-forward'].link}\n" in text
+    assert max(len(line) for line in text.splitlines() if "https:" not in line) <= 100
+
+
+def test_the_link_leads_to_the_published_site(root):
+    (site,) = re.findall(r"^site_url: (\S+)$", (root / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert site + "lessons/trap-gallery/" == GALLERY
+    assert (root / "docs" / "lessons" / "trap-gallery.md").is_file()
 
 
 def test_raise_if_failed(square):

@@ -1,8 +1,11 @@
 """prove leaves nothing behind."""
 
+import io
 import random
+import sys
 import warnings
 
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -44,3 +47,30 @@ def test_module_parameters_keep_their_values_and_grad():
 def test_works_inside_no_grad():
     with torch.no_grad():
         assert prove(F.gelu, (torch.randn(3, 4),), reference=F.gelu, probes=["values"]).ok
+
+
+def test_the_progress_line_makes_way_for_what_the_op_prints(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def talks(x):
+        print("hello")
+        return x * x
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    prove(talks, (torch.randn(3, 4),), reference=torch.square, probes=["values"])
+    assert sys.stdout is sys.stderr is terminal
+    *shown, last = terminal.getvalue().split("\n")
+    assert any("talks: values …" in line for line in shown)
+    assert {line.rpartition("\033[K")[2] for line in shown} == {"hello"}
+    assert last.endswith("\033[K")
+
+
+@pytest.mark.parametrize("inputs", [(1,), [], "x"])
+def test_an_argument_at_fault_shows_no_frames_of_ours_but_the_call(inputs):
+    with pytest.raises((TypeError, ValueError)) as raised:
+        prove(F.gelu, inputs)
+    assert [entry.name for entry in raised.traceback][1:] == ["prove"]
