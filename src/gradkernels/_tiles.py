@@ -1,10 +1,10 @@
 """Tiles of tensors, which the GPU's copy engine (TMA) fetches where it has one, from sm_90 on."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
+
+from gradkernels._launch import properties, remembered
 
 
 def ceil_div(n: int, d: int) -> int:
@@ -14,15 +14,12 @@ def ceil_div(n: int, d: int) -> int:
 
 def copy_engine(t: Tensor) -> bool:
     """Whether tiles of `t` can be fetched by TMA, which the interpreter imitates."""
-    return not t.is_cuda or torch.cuda.get_device_properties(t.device).major >= 9
+    return not t.is_cuda or properties(t.device).major >= 9
 
 
 def shared_memory(t: Tensor) -> int:
     """How many bytes of shared memory one program on the device of `t` can have."""
-    if not t.is_cuda:
-        return 227 << 10
-    properties: Any = torch.cuda.get_device_properties(t.device)
-    return properties.shared_memory_per_block_optin
+    return properties(t.device).shared_memory_per_block_optin if t.is_cuda else 227 << 10
 
 
 def tiled(t: Tensor, block: list[int]) -> TensorDescriptor | Tensor:
@@ -44,15 +41,23 @@ def aligned(t: Tensor) -> Tensor:
     t = t.resolve_neg()
     if not copy_engine(t):
         return t.contiguous()
-    unit = 16 // t.dtype.itemsize
     starts_well = t.is_contiguous() if torch.compiler.is_compiling() else t.data_ptr() % 16 == 0
-    if starts_well and t.stride(-1) == 1 and all(s > 0 and s % unit == 0 for s in t.stride()[:-1]):
+    if starts_well and strides_fit(t.stride(), t.dtype.itemsize):
         return t
     return new_aligned(t, *t.shape).copy_(t)
 
 
-def new_aligned(like: Tensor, *shape: int) -> Tensor:
+@remembered
+def strides_fit(strides: tuple[int, ...], size: int) -> bool:
+    """Whether the copy engine can follow strides, counted in elements of so many bytes."""
+    *leading, last = strides
+    return last == 1 and all(stride > 0 and stride * size % 16 == 0 for stride in leading)
+
+
+def new_aligned(like: Tensor, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
     """An empty tensor laid out for tiles, which may leave a gap after each row."""
     *leading, columns = shape
-    unit = 16 // like.dtype.itemsize if copy_engine(like) else 1
-    return like.new_empty(*leading, ceil_div(columns, unit) * unit)[..., :columns]
+    dtype = dtype or like.dtype
+    gap = -columns % (16 // dtype.itemsize) if copy_engine(like) else 0
+    t = like.new_empty(*leading, columns + gap, dtype=dtype)
+    return t[..., :columns] if gap else t

@@ -15,10 +15,11 @@ from gradkernels._launch import (
     check_tensors,
     first_order,
     on_device_of,
+    power_of_2,
     statistic_dtype,
     widen,
 )
-from gradkernels._tiles import aligned, ceil_div, shared_memory, tiled
+from gradkernels._tiles import aligned, ceil_div, new_aligned, shared_memory, tiled
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 LN_2 = tl.constexpr(0.6931471805599453)
@@ -57,11 +58,11 @@ def described(x, B, H, S, D, BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr):
 
 @triton.jit
 def statistics(x, heads, S, BLOCK_S: tl.constexpr):
-    """`x` if the host has described it to TMA, else heads × S described here, rows padded to 4."""
+    """`x` if the host has described it to TMA, else a contiguous heads × S described here."""
     if isinstance(x, tl.core.tensor_descriptor_base):
         return x
     else:  # noqa: RET505
-        row = tl.cast(tl.cdiv(S, 4) * 4, tl.int64)
+        row = tl.cast(S, tl.int64)
         return tl.make_tensor_descriptor(x, [heads, S], [row, 1], [1, BLOCK_S])
 
 
@@ -139,33 +140,75 @@ def attention_kernel(
 
 
 @triton.jit
-def attention_backward_delta_kernel(
+def attention_backward_dq_kernel(
+    q,
+    k,
+    v,
     o,
     do,
+    lse_ptr,
     delta_ptr,
+    dq_ptr,
     B,
     H,
     Sq,
+    Sk,
     D,
-    delta_stride,
+    statistic_stride,
+    scale: tl.constexpr,
+    CAUSAL: tl.constexpr,
     BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
+    NEED_DQ: tl.constexpr,
 ):
-    """Δ = Σ over D of O dO, which is Σ over keys of P dP, the mean that softmax's backward needs.
+    """Δ and dQ = scale dS K for BLOCK_M queries, with dS = P (dP − Δ) and dP = dO Vᵀ.
+
+    Δ = Σ over D of O dO, which is Σ over keys of P dP, the mean that softmax's backward needs. P
+    and dP are computed here and again for dK and dV, so that no two programs add to one cell.
 
     Args:
-        o, do: B × H × Sq × D, as `tiled` gives them, read.
-        delta_ptr: for each head a row of delta_stride fp32 (fp64) cells, the first Sq written.
+        q, o, do: B × H × Sq × D, as `tiled` gives them, read.
+        k, v: B × H × Sk × D, as `tiled` gives them, read.
+        lse_ptr: for each head a row of statistic_stride fp32 (fp64) cells, the first Sq read.
+        delta_ptr: the same for Δ, written.
+        dq_ptr: B × H × Sq × D, written if NEED_DQ.
     """
     blocks = tl.cdiv(Sq, BLOCK_M)
     head = tl.program_id(0) // blocks
     b, h = head // H, head % H
-    m = tl.program_id(0) % blocks * BLOCK_M
+    m = (blocks - 1 - tl.program_id(0) % blocks) * BLOCK_M
+    row = m + tl.arange(0, BLOCK_M)
     o = described(o, B, H, Sq, D, BLOCK_M, BLOCK_D).load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
     do = described(do, B, H, Sq, D, BLOCK_M, BLOCK_D).load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
-    row = m + tl.arange(0, BLOCK_M)
-    delta_ptr += tl.cast(head, tl.int64) * delta_stride
-    tl.store(delta_ptr + row, tl.sum(widen(o) * widen(do), axis=1), mask=row < Sq)
+    delta = tl.sum(widen(o) * widen(do), axis=1)
+    statistic = tl.cast(head, tl.int64) * statistic_stride + row
+    tl.store(delta_ptr + statistic, delta, mask=row < Sq)
+    if NEED_DQ:
+        lse = tl.load(lse_ptr + statistic, mask=row < Sq, other=0.0) * LOG2_E
+        q = described(q, B, H, Sq, D, BLOCK_M, BLOCK_D).load([b, h, m, 0])
+        q = q.reshape(BLOCK_M, BLOCK_D)
+        k = described(k, B, H, Sk, D, BLOCK_N, BLOCK_D)
+        v = described(v, B, H, Sk, D, BLOCK_N, BLOCK_D)
+        WIDE: tl.constexpr = lse.dtype
+        dq = tl.zeros([BLOCK_M, BLOCK_D], dtype=WIDE)
+        end = min(Sk, m + BLOCK_M) if CAUSAL else Sk
+        whole = min(Sk, m + 1) if CAUSAL else Sk
+        for n in range(0, end, BLOCK_N):
+            k_tile = k.load([b, h, n, 0]).reshape(BLOCK_N, BLOCK_D)
+            v_tile = v.load([b, h, n, 0]).reshape(BLOCK_N, BLOCK_D)
+            s = dot(q, k_tile.T, tl.zeros([BLOCK_M, BLOCK_N], dtype=WIDE))
+            dp = dot(do, v_tile.T, tl.zeros([BLOCK_M, BLOCK_N], dtype=WIDE))
+            p = tl.exp2(s * (scale * LOG2_E) - lse[:, None])
+            if n + BLOCK_N > whole:
+                column = n + tl.arange(0, BLOCK_N)
+                seen = (column < Sk)[None, :]
+                if CAUSAL:
+                    seen = seen & (row[:, None] >= column[None, :])
+                p = tl.where(seen, p, 0.0)
+            ds = p * (dp - delta[:, None])
+            dq = dot(ds.to(k_tile.dtype), k_tile, dq)
+        store_rows(dq_ptr, dq * scale, head, row, Sq, D)
 
 
 @triton.jit
@@ -247,73 +290,10 @@ def attention_backward_dkdv_kernel(
         store_rows(dv_ptr, dv, head, column, Sk, D)
 
 
-@triton.jit
-def attention_backward_dq_kernel(
-    q,
-    k,
-    v,
-    do,
-    lse,
-    delta,
-    dq_ptr,
-    B,
-    H,
-    Sq,
-    Sk,
-    D,
-    scale: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-):
-    """dQ = scale dS K for BLOCK_M queries, with dS = P (dP − Δ) and dP = dO Vᵀ.
-
-    P and dP are computed a second time here, so that no two programs add to one cell.
-
-    Args:
-        q, do: B × H × Sq × D, as `tiled` gives them, read.
-        k, v: B × H × Sk × D, as `tiled` gives them, read.
-        lse, delta: heads × Sq, as `tiled` gives them, read.
-        dq_ptr: B × H × Sq × D, written.
-    """
-    blocks = tl.cdiv(Sq, BLOCK_M)
-    head = tl.program_id(0) // blocks
-    b, h = head // H, head % H
-    m = (blocks - 1 - tl.program_id(0) % blocks) * BLOCK_M
-    row = m + tl.arange(0, BLOCK_M)
-    k = described(k, B, H, Sk, D, BLOCK_N, BLOCK_D)
-    v = described(v, B, H, Sk, D, BLOCK_N, BLOCK_D)
-    q = described(q, B, H, Sq, D, BLOCK_M, BLOCK_D).load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
-    do = described(do, B, H, Sq, D, BLOCK_M, BLOCK_D).load([b, h, m, 0]).reshape(BLOCK_M, BLOCK_D)
-    lse = statistics(lse, B * H, Sq, BLOCK_M).load([head, m]).reshape(BLOCK_M) * LOG2_E
-    delta = statistics(delta, B * H, Sq, BLOCK_M).load([head, m]).reshape(BLOCK_M)
-    WIDE: tl.constexpr = lse.dtype
-    dq = tl.zeros([BLOCK_M, BLOCK_D], dtype=WIDE)
-    end = min(Sk, m + BLOCK_M) if CAUSAL else Sk
-    whole = min(Sk, m + 1) if CAUSAL else Sk
-    for n in range(0, end, BLOCK_N):
-        k_tile = k.load([b, h, n, 0]).reshape(BLOCK_N, BLOCK_D)
-        v_tile = v.load([b, h, n, 0]).reshape(BLOCK_N, BLOCK_D)
-        s = dot(q, k_tile.T, tl.zeros([BLOCK_M, BLOCK_N], dtype=WIDE))
-        dp = dot(do, v_tile.T, tl.zeros([BLOCK_M, BLOCK_N], dtype=WIDE))
-        p = tl.exp2(s * (scale * LOG2_E) - lse[:, None])
-        if n + BLOCK_N > whole:
-            column = n + tl.arange(0, BLOCK_N)
-            seen = (column < Sk)[None, :]
-            if CAUSAL:
-                seen = seen & (row[:, None] >= column[None, :])
-            p = tl.where(seen, p, 0.0)
-        ds = p * (dp - delta[:, None])
-        dq = dot(ds.to(k_tile.dtype), k_tile, dq)
-    store_rows(dq_ptr, dq * scale, head, row, Sq, D)
-
-
 def blocks(table: dict[int, dict[int, tuple[int, int, int, int]]], q: Tensor) -> tuple[int, ...]:
     """BLOCK_M, BLOCK_N, BLOCK_D, warps and stages for heads of the size of those in `q`."""
-    BLOCK_D = next(width for width in (16, 32, 64, 128, 256) if width >= q.shape[-1])
-    by_width = table[q.element_size()]
-    BLOCK_M, BLOCK_N, warps, stages = next(by_width[w] for w in by_width if w >= BLOCK_D)
+    BLOCK_D = max(16, power_of_2(q.shape[-1], 256))
+    BLOCK_M, BLOCK_N, warps, stages = table[q.element_size()][max(64, BLOCK_D)]
     return BLOCK_M, BLOCK_N, BLOCK_D, warps, stages
 
 
@@ -325,9 +305,9 @@ def fitting(stages: int, held: int, streamed: int, BLOCK_D: int, q: Tensor) -> i
 
 
 def new_statistic(q: Tensor) -> Tensor:
-    """A cell for each query, heads × Sq, rows padded to the 16 bytes that TMA asks for."""
+    """A cell for each query, heads × Sq."""
     B, H, Sq, _ = q.shape
-    return torch.empty(B * H, ceil_div(Sq, 4) * 4, dtype=statistic_dtype(q), device=q.device)
+    return new_aligned(q, B * H, Sq, dtype=statistic_dtype(q))
 
 
 def attention_forward(
@@ -335,7 +315,7 @@ def attention_forward(
 ) -> tuple[Tensor, Tensor]:
     """Launch `attention_kernel`; returns O and the logsumexp of each query's scores."""
     (B, H, Sq, D), Sk = q.shape, k.shape[2]
-    o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
+    o = torch.empty_like(q, memory_format=torch.contiguous_format)
     lse = new_statistic(q)
     if not (q.numel() and k.numel()):
         return o.zero_(), lse
@@ -364,10 +344,10 @@ def attention_backward(
     need_dk: bool,
     need_dv: bool,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Launch the three backward kernels: Δ for all queries, dK and dV by keys, dQ by queries."""
+    """Launch the two backward kernels: Δ and dQ by queries, then dK and dV by keys."""
     (B, H, Sq, D), Sk = q.shape, k.shape[2]
     dq, dk, dv = (
-        torch.empty(t.shape, dtype=t.dtype, device=t.device) if need else None
+        torch.empty_like(t, memory_format=torch.contiguous_format) if need else None
         for t, need in ((q, need_dq), (k, need_dk), (v, need_dv))
     )
     if not (q.numel() and k.numel()):
@@ -378,29 +358,22 @@ def attention_backward(
     delta = new_statistic(q)
     q, k, v, o, do = (aligned(t) for t in (q, k, v, o, do))
     with on_device_of(q):
-        BLOCK_M, _, BLOCK_D, warps, _ = blocks(FORWARD, q)
-        queries = [1, 1, BLOCK_M, BLOCK_D]
-        attention_backward_delta_kernel[(ceil_div(Sq, BLOCK_M) * B * H,)](
-            tiled(o, queries), tiled(do, queries), delta, B, H, Sq, D, delta.stride(0),
-            BLOCK_M, BLOCK_D, num_warps=warps,
+        BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(BACKWARD_DQ, q)
+        queries, keys = [1, 1, BLOCK_M, BLOCK_D], [1, 1, BLOCK_N, BLOCK_D]
+        attention_backward_dq_kernel[(ceil_div(Sq, BLOCK_M) * B * H,)](
+            tiled(q, queries), tiled(k, keys), tiled(v, keys), tiled(o, queries),
+            tiled(do, queries), lse, delta, dq, B, H, Sq, Sk, D, lse.stride(0),
+            scale, causal, BLOCK_M, BLOCK_N, BLOCK_D, need_dq,
+            num_warps=warps, num_stages=fitting(stages, 2 * BLOCK_M, 2 * BLOCK_N, BLOCK_D, q),
         )  # fmt: skip
         if need_dk or need_dv:
             BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(BACKWARD_DKDV, q)
             queries, keys = [1, 1, BLOCK_M, BLOCK_D], [1, 1, BLOCK_N, BLOCK_D]
             attention_backward_dkdv_kernel[(ceil_div(Sk, BLOCK_N) * B * H,)](
                 tiled(q, queries), tiled(k, keys), tiled(v, keys), tiled(do, queries),
-                tiled(lse[:, :Sq], [1, BLOCK_M]), tiled(delta[:, :Sq], [1, BLOCK_M]), dk, dv,
+                tiled(lse, [1, BLOCK_M]), tiled(delta, [1, BLOCK_M]), dk, dv,
                 B, H, Sq, Sk, D, scale, causal, BLOCK_M, BLOCK_N, BLOCK_D, need_dk, need_dv,
                 num_warps=warps, num_stages=fitting(stages, 2 * BLOCK_N, 2 * BLOCK_M, BLOCK_D, q),
-            )  # fmt: skip
-        if need_dq:
-            BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(BACKWARD_DQ, q)
-            queries, keys = [1, 1, BLOCK_M, BLOCK_D], [1, 1, BLOCK_N, BLOCK_D]
-            attention_backward_dq_kernel[(ceil_div(Sq, BLOCK_M) * B * H,)](
-                tiled(q, queries), tiled(k, keys), tiled(v, keys), tiled(do, queries),
-                tiled(lse[:, :Sq], [1, BLOCK_M]), tiled(delta[:, :Sq], [1, BLOCK_M]), dq,
-                B, H, Sq, Sk, D, scale, causal, BLOCK_M, BLOCK_N, BLOCK_D,
-                num_warps=warps, num_stages=fitting(stages, 2 * BLOCK_M, 2 * BLOCK_N, BLOCK_D, q),
             )  # fmt: skip
     return dq, dk, dv
 

@@ -17,6 +17,7 @@ from gradkernels._launch import (
     first_order,
     multiprocessors,
     on_device_of,
+    remembered,
     statistic_dtype,
     widen,
 )
@@ -139,7 +140,8 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     if not (M and N and K):
         return c.zero_() if bias is None else c.copy_(bias)
     programs = multiprocessors(a)
-    BLOCK_M, BLOCK_N, BLOCK_K, warps, stages = choose_tile(M, N, a, programs)
+    tile = choose_tile(M, N, a.element_size(), shared_memory(a), programs)
+    BLOCK_M, BLOCK_N, BLOCK_K, warps, stages = tile
     grid = (min(ceil_div(M, BLOCK_M) * ceil_div(N, BLOCK_N), programs),)
     a_tiles, a_transposed = operand(a, BLOCK_M, BLOCK_K)
     b_tiles, b_transposed = operand(b, BLOCK_K, BLOCK_N)
@@ -152,9 +154,11 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     return c.contiguous()
 
 
-def choose_tile(M: int, N: int, a: Tensor, programs: int) -> tuple[int, int, int, int, int]:
+@remembered
+def choose_tile(
+    M: int, N: int, size: int, memory: int, programs: int
+) -> tuple[int, int, int, int, int]:
     """The largest tile of which shared memory holds the buffers and every program gets one."""
-    size, memory = a.element_size(), shared_memory(a)
     for tile in TILES[size]:
         BLOCK_M, BLOCK_N, BLOCK_K, _, stages = tile
         buffers = (stages * (BLOCK_M + BLOCK_N) * BLOCK_K + BLOCK_M * BLOCK_N) * size
@@ -165,7 +169,8 @@ def choose_tile(M: int, N: int, a: Tensor, programs: int) -> tuple[int, int, int
 
 def operand(t: Tensor, rows: int, columns: int) -> tuple[Any, bool]:
     """`t` for tiles of rows × columns, and whether it is its transpose that lies in memory so."""
-    if t.stride(0) == 1 and t.stride(1) != 1:
+    row, column = t.stride()
+    if row == 1 != column:
         return tiled(aligned(t.t()), [columns, rows]), True
     return tiled(aligned(t), [rows, columns]), False
 
@@ -187,7 +192,7 @@ def bias_gradient(dy: Tensor, dtype: torch.dtype) -> Tensor:
 
 def rows_of(x: Tensor) -> Tensor:
     """`x` as a matrix: its leading dimensions made one."""
-    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    return x if x.dim() == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def linear_forward(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
