@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gradkernels._launch import on_device_of, power_of_2
+from gradkernels._launch import on_device_of, power_of_2, statistic_dtype
 
 
 @triton.jit
@@ -25,6 +25,20 @@ def column_sum_kernel(
         mask = (p < programs)[:, None] & (cols < n)[None, :]
         total += tl.load(partials_ptr + p.to(tl.int64)[:, None] * n + cols, mask=mask, other=0.0)
     tl.store(total_ptr + cols, tl.sum(total, axis=0), mask=cols < n)
+
+
+def new_partials(
+    x: Tensor, programs: int, n: int, dtype: torch.dtype, how: str = "partials"
+) -> Tensor:
+    """Where `programs` leave their sums over `x` for each of n columns, for `column_sum`.
+
+    A row each in fp32 (fp64), or in `dtype` what a lone program has, which is the total; one row
+    of zeros if `how` is "atomic" and all add to it.
+    """
+    wide = statistic_dtype(x)
+    if how == "atomic":
+        return torch.zeros(1, n, dtype=wide, device=x.device)
+    return torch.empty(programs, n, dtype=dtype if programs == 1 else wide, device=x.device)
 
 
 def column_sum(partials: Tensor, dtype: torch.dtype) -> Tensor:

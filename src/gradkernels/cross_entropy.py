@@ -188,12 +188,15 @@ class CrossEntropy(torch.autograd.Function):
         x, target, ctx.ignore_index, ctx.reduction = inputs
         _, lse, count = output
         ctx.mark_non_differentiable(lse, count)
+        ctx.set_materialize_grads(False)  # else zeros are filled in for what has no gradient
         ctx.save_for_backward(x, target, lse, count)
 
     @staticmethod
     def backward(
-        ctx: Any, dloss: Tensor, _dlse: Tensor, _dcount: Tensor
-    ) -> tuple[Tensor, None, None, None]:
+        ctx: Any, dloss: Tensor | None, _dlse: None, _dcount: None
+    ) -> tuple[Tensor | None, None, None, None]:
+        if dloss is None:
+            return None, None, None, None
         dx = first_order(
             cross_entropy_backward, dloss, *ctx.saved_tensors, ctx.ignore_index, ctx.reduction
         )

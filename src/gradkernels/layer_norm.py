@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gradkernels._column_sum import column_sum
+from gradkernels._column_sum import column_sum, new_partials
 from gradkernels._launch import (
     as_rows,
     autocast_to_fp32,
@@ -117,16 +117,17 @@ def layer_norm_backward_kernel(
         w_ptr: n elements, read.
         mean_ptr, rstd_ptr: one cell a row each, read.
         dx_ptr: rows × n, written if NEED_DX.
-        dw_db_ptr: two rows of n fp32 (fp64) cells for each group of BLOCKS programs, for Σ dy x̂
-            and Σ dy, written if NEED_DW_DB.
+        dw_db_ptr: two rows of n cells for each group of BLOCKS programs, for Σ dy x̂ and Σ dy,
+            written if NEED_DW_DB.
     """
     n = multiple(n, UNIT)
+    width = multiple(width, UNIT)
     dy_stride, x_stride = multiple(dy_stride, UNIT), multiple(x_stride, UNIT)
     block = tl.program_id(0) % BLOCKS
     group = (tl.program_id(0) // BLOCKS).to(tl.int64)
     step = tl.num_programs(0) // BLOCKS * ROWS
     row = tl.arange(0, ROWS)[:, None]
-    zeros = tl.zeros([ROWS, BLOCK], dtype=dw_db_ptr.dtype.element_ty)
+    zeros = tl.zeros([ROWS, BLOCK], dtype=rstd_ptr.dtype.element_ty)
     dw, db = (), ()
     for _ in tl.static_range(PARTS):
         dw, db = dw + (zeros,), db + (zeros,)  # noqa: RUF005 (Triton has no starred tuples)
@@ -152,14 +153,15 @@ def layer_norm_backward_kernel(
         dw, db = dw_next, db_next
         if NEED_DX:
             for other in range(1, BLOCKS):
-                c = tl.arange(0, BLOCK)[None, :]
-                col = (block + other) % BLOCKS * width + c
-                mask = inside(live, c, width, col, n, BLOCKS)
-                dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
-                x_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask)
-                h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
-                total += h_p
-                product += h_p * ((x_p - mean) * rstd)
+                for p in tl.static_range(PARTS):
+                    c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
+                    col = (block + other) % BLOCKS * width + c
+                    mask = inside(live, c, width, col, n, BLOCKS)
+                    dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
+                    x_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask)
+                    h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
+                    total += h_p
+                    product += h_p * ((x_p - mean) * rstd)
             mean_total = tl.sum(total, axis=1)[:, None] / n
             mean_product = tl.sum(product, axis=1)[:, None] / n
             for p in tl.static_range(PARTS):
@@ -213,16 +215,18 @@ def layer_norm_backward(
     rows, dy_stride, x_stride = x_rows.shape[0], dy_rows.stride(0), x_rows.stride(0)
     t = persistent_tile(x, w, sums=2)
     groups = min(t.programs, triton.cdiv(rows, t.ROWS))
-    need_dw_db = need_dw or need_db
     dx = torch.empty_like(x, memory_format=torch.contiguous_format) if need_dx else None
-    dw_db = torch.empty(groups, 2 * n, dtype=rstd.dtype, device=x.device)
+    dw_db = None
+    if need_dw or need_db:
+        dw_db = new_partials(x, groups, 2 * n, w.dtype)
     with on_device_of(x):
         layer_norm_backward_kernel[(groups * t.BLOCKS,)](
             dy_rows, x_rows, w.contiguous(), mean, rstd, dx, dw_db,
             rows, n, t.width, dy_stride, x_stride, unit(n, dy_stride, x_stride),
-            t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.STAGES, need_dx, need_dw_db, num_warps=t.warps,
+            t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.STAGES, need_dx, dw_db is not None,
+            num_warps=t.warps,
         )  # fmt: skip
-    if not need_dw_db:
+    if dw_db is None:
         return dx, None, None
     dw, db = column_sum(dw_db, w.dtype).view(2, *w.shape)
     return dx, dw if need_dw else None, db if need_db else None
@@ -242,12 +246,15 @@ class LayerNorm(torch.autograd.Function):
         x, w, *_ = inputs
         _, mean, rstd = output
         ctx.mark_non_differentiable(mean, rstd)
+        ctx.set_materialize_grads(False)  # else zeros are filled in for what has no gradient
         ctx.save_for_backward(x, w, mean, rstd)
 
     @staticmethod
     def backward(
-        ctx: Any, dy: Tensor, _dmean: Tensor, _drstd: Tensor
+        ctx: Any, dy: Tensor | None, _dmean: None, _drstd: None
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        if dy is None:
+            return None, None, None, None
         need_dx, need_dw, need_db, _ = ctx.needs_input_grad
         dx, dw, db = first_order(
             layer_norm_backward, dy, *ctx.saved_tensors, need_dx, need_dw, need_db

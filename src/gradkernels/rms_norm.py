@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gradkernels._column_sum import column_sum
+from gradkernels._column_sum import column_sum, new_partials
 from gradkernels._launch import (
     as_rows,
     autocast_to_fp32,
@@ -102,16 +102,17 @@ def rms_norm_backward_kernel(
         w_ptr: n elements, read.
         rstd_ptr: one cell a row, read.
         dx_ptr: rows × n, written if NEED_DX.
-        dw_ptr: a row of n fp32 (fp64) cells for each group of BLOCKS programs, written; with
+        dw_ptr: a row of n cells for each group of BLOCKS programs, written if NEED_DW; with
             ATOMIC one row in all, added to.
     """
     n = multiple(n, UNIT)
+    width = multiple(width, UNIT)
     dy_stride, x_stride = multiple(dy_stride, UNIT), multiple(x_stride, UNIT)
     block = tl.program_id(0) % BLOCKS
     group = (tl.program_id(0) // BLOCKS).to(tl.int64)
     step = tl.num_programs(0) // BLOCKS * ROWS
     row = tl.arange(0, ROWS)[:, None]
-    zeros = tl.zeros([ROWS, BLOCK], dtype=dw_ptr.dtype.element_ty)
+    zeros = tl.zeros([ROWS, BLOCK], dtype=rstd_ptr.dtype.element_ty)
     dw = ()
     for _ in tl.static_range(PARTS):
         dw = dw + (zeros,)  # noqa: RUF005 (Triton has no starred tuples)
@@ -133,13 +134,14 @@ def rms_norm_backward_kernel(
         dw = dw_next
         if NEED_DX:
             for other in range(1, BLOCKS):
-                c = tl.arange(0, BLOCK)[None, :]
-                col = (block + other) % BLOCKS * width + c
-                mask = inside(live, c, width, col, n, BLOCKS)
-                dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
-                x_hat_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask) * rstd
-                h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
-                product += h_p * x_hat_p
+                for p in tl.static_range(PARTS):
+                    c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
+                    col = (block + other) % BLOCKS * width + c
+                    mask = inside(live, c, width, col, n, BLOCKS)
+                    dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
+                    x_hat_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask) * rstd
+                    h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
+                    product += h_p * x_hat_p
             mean = tl.sum(product, axis=1)[:, None] / n
             for p in tl.static_range(PARTS):
                 c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -190,19 +192,16 @@ def rms_norm_backward(
     rows, dy_stride, x_stride = x_rows.shape[0], dy_rows.stride(0), x_rows.stride(0)
     t = persistent_tile(x, w, sums=1)
     groups = min(t.programs, triton.cdiv(rows, t.ROWS))
-    atomic = how == "atomic"
     dx = torch.empty_like(x, memory_format=torch.contiguous_format) if need_dx else None
-    dw = (torch.zeros if atomic else torch.empty)(
-        1 if atomic else groups, n, dtype=rstd.dtype, device=x.device
-    )
+    dw = new_partials(x, groups, n, w.dtype, how) if need_dw else None
     with on_device_of(x):
         rms_norm_backward_kernel[(groups * t.BLOCKS,)](
             dy_rows, x_rows, w.contiguous(), rstd, dx, dw,
             rows, n, t.width, dy_stride, x_stride, unit(n, dy_stride, x_stride),
-            t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.STAGES, need_dx, need_dw, atomic,
+            t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.STAGES, need_dx, need_dw, how == "atomic",
             num_warps=t.warps,
         )  # fmt: skip
-    return dx, column_sum(dw, w.dtype).view(w.shape) if need_dw else None
+    return dx, None if dw is None else column_sum(dw, w.dtype).view(w.shape)
 
 
 class RMSNorm(torch.autograd.Function):
@@ -217,12 +216,15 @@ class RMSNorm(torch.autograd.Function):
         x, w, _, ctx.how = inputs
         _, rstd = output
         ctx.mark_non_differentiable(rstd)
+        ctx.set_materialize_grads(False)  # else zeros are filled in for what has no gradient
         ctx.save_for_backward(x, w, rstd)
 
     @staticmethod
     def backward(
-        ctx: Any, dy: Tensor, _drstd: Tensor
+        ctx: Any, dy: Tensor | None, _drstd: None
     ) -> tuple[Tensor | None, Tensor | None, None, None]:
+        if dy is None:
+            return None, None, None, None
         x, w, rstd = ctx.saved_tensors
         need_dx, need_dw, *_ = ctx.needs_input_grad
         dx, dw = first_order(rms_norm_backward, dy, x, w, rstd, ctx.how, need_dx, need_dw)

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gradkernels._column_sum import column_sum
+from gradkernels._column_sum import column_sum, new_partials
 from gradkernels._launch import (
     check_how,
     check_tensors,
@@ -15,7 +15,6 @@ from gradkernels._launch import (
     first_order,
     laid_out_like,
     on_device_of,
-    statistic_dtype,
     widen,
 )
 
@@ -58,7 +57,7 @@ def scaled_silu_backward_kernel(
         dy_ptr, x_ptr: n elements each, read.
         w_ptr: one element, read.
         dx_ptr: n elements, written if NEED_DX.
-        dw_ptr: one fp32 (fp64) cell a block, written; with ATOMIC one cell in all, added to.
+        dw_ptr: one cell a block, written if NEED_DW; with ATOMIC one cell in all, added to.
     """
     offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
@@ -95,15 +94,13 @@ def scaled_silu_backward(
     dx = torch.empty_like(x) if need_dx else None
     n = x.numel()
     blocks = triton.cdiv(n, BACKWARD_BLOCK)
-    atomic = how == "atomic"
-    cells = (torch.zeros if atomic else torch.empty)(
-        1 if atomic else blocks, 1, dtype=statistic_dtype(x), device=x.device
-    )
+    cells = new_partials(x, blocks, 1, w.dtype, how) if need_dw else None
     with on_device_of(x):
         scaled_silu_backward_kernel[(blocks,)](
-            dy, x, w, dx, cells, n, BACKWARD_BLOCK, need_dx, need_dw, atomic, num_warps=8
-        )
-    return dx, column_sum(cells, w.dtype).view(w.shape) if need_dw else None
+            dy, x, w, dx, cells, n,
+            BACKWARD_BLOCK, need_dx, need_dw, how == "atomic", num_warps=8,
+        )  # fmt: skip
+    return dx, None if cells is None else column_sum(cells, w.dtype).view(w.shape)
 
 
 class ScaledSiLU(torch.autograd.Function):
