@@ -395,10 +395,13 @@ class Attention(torch.autograd.Function):
         q, k, v, ctx.causal, ctx.scale = inputs
         o, lse = output
         ctx.mark_non_differentiable(lse)
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(q, k, v, o, lse)
 
     @staticmethod
-    def backward(ctx: Any, do: Tensor, _dlse: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, do: Tensor | None, _dlse: None) -> tuple[Tensor | None, ...]:
+        if do is None:
+            return None, None, None, None, None
         needs = ctx.needs_input_grad[:3]
         saved = ctx.saved_tensors
         grads = first_order(attention_backward, do, *saved, ctx.causal, ctx.scale, *needs)
