@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gradkernels._column_sum import column_sum
+from gradkernels._column_sum import column_sum, new_partials
 from gradkernels._dot import dot
 from gradkernels._launch import (
     autocast_to_half,
@@ -18,7 +18,6 @@ from gradkernels._launch import (
     multiprocessors,
     on_device_of,
     remembered,
-    statistic_dtype,
     widen,
 )
 from gradkernels._tiles import aligned, ceil_div, new_aligned, shared_memory, tiled
@@ -120,10 +119,10 @@ def linear_backward_bias_kernel(
 
     Args:
         dy_ptr: rows × n at strides dy_row and dy_col, read.
-        db_ptr: programs × n, fp32 (fp64), written.
+        db_ptr: programs × n, written in its own dtype.
     """
     col = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    db = tl.zeros([BLOCK_M, BLOCK_N], dtype=db_ptr.dtype.element_ty)
+    db = widen(tl.zeros([BLOCK_M, BLOCK_N], dtype=dy_ptr.dtype.element_ty))
     step = tl.num_programs(0) * BLOCK_M
     for start in tl.range(tl.program_id(0) * BLOCK_M, rows, step, num_stages=3):
         row = start + tl.arange(0, BLOCK_M)
@@ -182,7 +181,7 @@ def bias_gradient(dy: Tensor, dtype: torch.dtype) -> Tensor:
     column_blocks = ceil_div(n, BLOCK_N)
     share = ceil_div(4 * multiprocessors(dy), max(column_blocks, 1))
     programs = min(ceil_div(rows, BLOCK_M), share)
-    db = torch.empty(programs, n, dtype=statistic_dtype(dy), device=dy.device)
+    db = new_partials(dy, programs, n, dtype)
     with on_device_of(dy):
         linear_backward_bias_kernel[(programs, column_blocks)](
             dy, db, rows, n, *dy.stride(), BLOCK_M, BLOCK_N
