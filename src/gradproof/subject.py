@@ -95,8 +95,17 @@ class Subject:
         return replace(self, inputs=tuple(inputs))
 
     def in_dtype(self, dtype: torch.dtype) -> Subject:
-        """Every floating input in `dtype`."""
-        return self.at([x.to(dtype) if is_float(x) else x for x in self.inputs])
+        """Every floating input in `dtype`; the same subject, with its one run, for every probe."""
+        if all(x.dtype == dtype for x in self.inputs if is_float(x)):
+            return self
+        if dtype not in self._in_dtypes:
+            inputs = [x.to(dtype) if is_float(x) else x for x in self.inputs]
+            self._in_dtypes[dtype] = self.at(inputs)
+        return self._in_dtypes[dtype]
+
+    @cached_property
+    def _in_dtypes(self) -> dict[torch.dtype, Subject]:
+        return {}
 
     @cached_property
     def accepted_sizes(self) -> dict[Any, bool]:

@@ -114,8 +114,10 @@ def _mixed(subject: Subject) -> Iterator[Remark]:
     narrow = subject.inputs[first].to(torch.bfloat16)
     inputs = [narrow if i == first else x for i, x in enumerate(subject.inputs)]
     try:
-        outputs = forward(subject.op, leaves(inputs, subject.wrt))
-        done = differentiate(subject.op, inputs, subject.wrt, _cast(subject.dy, outputs))
+        mine = leaves(inputs, subject.wrt)
+        outputs = forward(subject.op, mine)
+        dy = _cast(subject.dy, outputs)
+        gradients = backward(outputs, [mine[i] for i in subject.wrt], dy)
     except OpError as raised:
         if raised.stage == "backward":
             mixed = f"with {subject.names[first]} in bfloat16 and the rest in float32"
@@ -125,10 +127,8 @@ def _mixed(subject: Subject) -> Iterator[Remark]:
         return
     except NoGraphError:
         return
-    _, truth = subject.reference.exact(inputs, subject.wrt, _cast(subject.dy, outputs))
-    for i, name, g, t in zip(
-        subject.wrt, subject.gradient_names, done.gradients, truth, strict=True
-    ):
+    _, truth = subject.reference.exact(inputs, subject.wrt, dy)
+    for i, name, g, t in zip(subject.wrt, subject.gradient_names, gradients, truth, strict=True):
         if g is None:
             continue
         if g.dtype != inputs[i].dtype or largest(g.double() - t) > 0.1 * largest(t):

@@ -52,13 +52,21 @@ def layouts(subject: Subject) -> Iterator[Remark]:
         Slot("dy" if len(subject.dy) == 1 else f"dy{k}", d, which=k)
         for k, d in enumerate(subject.dy)
     ]
-    for slots in (inputs, dys):
-        if len(slots) > 1 and all(_agrees(subject, laid) for laid in _all_at_once(slots)):
-            continue
-        for slot in slots:
-            yield from _one(subject, slot)
+    if not _all_agree(subject, [*inputs, *dys]):
+        for slots in (inputs, dys):
+            for slot in () if _all_agree(subject, slots) else slots:
+                yield from _one(subject, slot)
     tried = sum(len(slot.variants) for slot in (*inputs, *dys))
     yield Tried(f"{count(tried, 'layout')} of inputs and dy")
+
+
+def _all_agree(subject: Subject, slots: Sequence[Slot]) -> bool:
+    """Whether no layout makes a difference; False too where that takes one slot after another."""
+    if len(slots) < 2 or any(
+        turn >= how_many for slot, turn in _turns(slots) if (how_many := _layouts_of(slot))
+    ):
+        return False
+    return all(_agrees(subject, laid) for laid in _all_at_once(slots))
 
 
 def _all_at_once(slots: Sequence[Slot]) -> Iterator[Laid]:
@@ -71,10 +79,20 @@ def _all_at_once(slots: Sequence[Slot]) -> Iterator[Laid]:
         variants = [list(kind(slot.tensor)) for slot in slots]
         for turn in range(max(map(len, variants))):
             yield [
-                (slot, mine[(turn + shift) % len(mine)][1])
-                for shift, (slot, mine) in enumerate(zip(slots, variants, strict=True))
+                (slot, mine[(turn + ahead) % len(mine)][1])
+                for (slot, ahead), mine in zip(_turns(slots), variants, strict=True)
                 if mine
             ]
+
+
+def _turns(slots: Sequence[Slot]) -> list[tuple[Slot, int]]:
+    """Slots that share a list of layouts start apart in it: none ever has another's layout."""
+    counts = [_layouts_of(slot) for slot in slots]
+    return [(slot, counts[:k].count(counts[k])) for k, slot in enumerate(slots)]
+
+
+def _layouts_of(slot: Slot) -> int:
+    return len(list(rearranged(slot.tensor)))
 
 
 def _agrees(subject: Subject, laid: Laid) -> bool:

@@ -20,6 +20,7 @@ from gradproof.tensors import HALF, draw, is_float, largest, listed, number, sho
 from gradproof.work import Climb
 
 LENGTHS = (16, 64, 512, 4096, 32768)  # of the sum; each is dared if the one before allows it
+LENGTHS_ON_GPU = (16, 512, 4096, 32768)  # each may be compiled anew, and none needs a step before
 TINY = 1e-12  # of the offset: a step on which a smooth formula cannot depend
 COARSE = 2.0  # in half-precision epsilons of the largest entry: no honest op loses as much
 GROWN = 2.0  # the same for a sum of terms of one sign, if it grew to that with the length
@@ -170,7 +171,7 @@ def _ladders(subject: Subject, axis: Axis, climb: Climb) -> dict[str, list[tuple
     if start is None:
         return ladders
     try:
-        for length in LENGTHS:
+        for length in LENGTHS_ON_GPU if subject.cuda else LENGTHS:
             elements = elements_of(subject, {axis: length})
             if not climb.allows(elements) or not accepts(subject, {axis: length}):
                 break
@@ -221,12 +222,12 @@ def _statistics(subject: Subject, before: list[Loss]) -> Iterator[Remark]:
         offset = (60 if half else 1000) * (float(x.double().std()) or 1.0)
         moved = _with_input(subject, i, (x.double() + offset).to(x.dtype))
         try:
-            after = _losses(moved)
             there = moved.inputs[i].double()
             nudge = TINY * draw(x.shape, torch.float64, x.device, 60).sign()
             # Rounded so far from 0, entries may be equal: which is the largest has no answer then.
-            steady = _unchanged(moved, _with_input(moved, i, there - offset))
-            steady &= _unchanged(moved, _with_input(moved, i, there + nudge * offset))
+            steady = _unchanged(subject, moved, _with_input(moved, i, there - offset))
+            steady &= _unchanged(subject, moved, _with_input(moved, i, there + nudge * offset))
+            after = _losses(moved) if steady else []
         except (OpError, NoGraphError):
             continue
         for loss in after:
@@ -250,16 +251,19 @@ def _with_input(subject: Subject, i: int, value: Tensor) -> Subject:
     return subject.at([*subject.inputs[:i], value, *subject.inputs[i + 1 :]])
 
 
-def _unchanged(a: Subject, b: Subject) -> set[str]:
-    """The outputs and gradients whose truth is the same for both."""
-    assert isinstance(a.oracle, Reference)
-    names = [output_name(i, len(a.base.outputs)) for i in range(len(a.base.outputs))]
-    one = a.oracle.exact(a.inputs, a.wrt, a.dy)
-    two = a.oracle.exact(b.inputs, b.wrt, a.dy)
+def _unchanged(subject: Subject, a: Subject, b: Subject) -> set[str]:
+    """The outputs and gradients whose truth is the same for both, with the dy of `subject`."""
+    assert isinstance(subject.oracle, Reference)
+    names = [output_name(i, len(subject.dy)) for i in range(len(subject.dy))]
+    one = subject.oracle.exact(a.inputs, a.wrt, subject.dy)
+    two = subject.oracle.exact(b.inputs, b.wrt, subject.dy)
     return {
         name
         for name, s, t in zip(
-            (*names, *a.gradient_names), (*one[0], *one[1]), (*two[0], *two[1]), strict=True
+            (*names, *subject.gradient_names),
+            (*one[0], *one[1]),
+            (*two[0], *two[1]),
+            strict=True,
         )
         if largest(s - t) <= 0.05 * largest(t)
     }

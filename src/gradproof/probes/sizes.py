@@ -18,7 +18,7 @@ from gradproof.tensors import count, listed
 from gradproof.work import Climb
 
 # Each step is dared if the first size of the step before allows it; see gradproof.work.
-STEPS = ((1, 0, 3), (17, 16), (65, 64, 48), (257,), (1025, 1024), (LARGE[1],), (LARGE[0],))
+STEPS = ((1, 0, 3), (17,), (64, 48), (257,), (1025, 1024), (LARGE[1],), (LARGE[0],))
 EQUAL = (4, 16)  # every axis alike
 # What went wrong and the names of what was wrong, or a deliberate refusal as it came.
 Trouble = OpError | tuple[str, tuple[str, ...]]

@@ -91,15 +91,20 @@ def _flags(subject: Subject) -> Iterator[Remark]:
 
 
 def _large(subject: Subject) -> Iterator[Remark]:
-    factors = (64.0, -64.0) if subject.half else (64.0, -64.0, 1e5)
     for i in subject.wrt:
-        for factor in factors:
+        factors = [64.0] if _of_both_signs(subject.inputs[i]) else [64.0, -64.0]
+        for factor in factors if subject.half else [*factors, 1e5]:
             situation = f"with {subject.names[i]} times {factor:g}"
             found = list(_gross(_replaced(subject, i, subject.inputs[i] * factor), situation))
             yield from found
             if found:
                 return
     yield Tried("large inputs")
+
+
+def _of_both_signs(x: Tensor) -> bool:
+    """Whether large values of either sign are among the large values of x."""
+    return min(float(x.max()), -float(x.min())) > 0.25 * largest(x)
 
 
 def _special(subject: Subject) -> Iterator[Remark]:
