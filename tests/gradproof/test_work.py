@@ -41,7 +41,7 @@ def test_a_slow_machine_prints_the_same_report(monkeypatch):
     monkeypatch.setattr(Limited, "wait", 0.02)
     assert report() == fast
     assert "size-limit" in fast
-    assert "right at 1, 3, 7, 17, 48, 64 and 257" in fast
+    assert "right at 1, 3, 7, 17, 48, 64 and 1 more size" in fast
 
 
 def nothing():
