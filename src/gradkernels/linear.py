@@ -80,8 +80,8 @@ def matmul_kernel(
         b = described(b, K, N, BLOCK_K, BLOCK_N)
     # Not by a call: torch.compile would take all that goes into it for written, c's strides too.
     if not isinstance(c, tl.core.tensor_descriptor_base):
-        c_strides = [tl.cast(N, tl.int64), 1]
-        c = tl.make_tensor_descriptor(c, [M, N], c_strides, [BLOCK_M, BLOCK_N])
+        stride = tl.cast(N, tl.int64)
+        c = tl.make_tensor_descriptor(c, [M, N], [stride, 1], [BLOCK_M, BLOCK_N])
     WIDE: tl.constexpr = tl.float64 if c.dtype == tl.float64 else tl.float32
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     # Flattened, the two loops are one: the first loads of a tile overlap the end of the last.

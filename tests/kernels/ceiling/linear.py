@@ -3,6 +3,7 @@
 """Linear beside cuBLAS: one product forward, two backward, and the sum for the bias."""
 
 # %% setup
+import random
 import warnings
 
 import torch
@@ -11,20 +12,31 @@ from triton.testing import do_bench
 
 from gradkernels.linear import linear, linear_backward
 
+random.seed(0)
 torch.manual_seed(0)
 # A backward thread that begins with cuBLAS finds no CUDA context, takes one, and says so.
 warnings.filterwarnings("ignore", "Attempting to run cuBLAS")
-# tokens, in, out: the shape of the target, and two at random near it
-SHAPES = [(8192, 4096, 14336), (7000, 5120, 13000), (9728, 3600, 15000)]
+
+
+def normal(*shape):
+    return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
 
 
 def seconds(f):
     return do_bench(f, return_mode="median") / 1e3
 
 
-def normal(*shape):
-    return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+def near(size):
+    return 8 * round(random.uniform(0.75, 1.25) * size / 8)
 
+
+# tokens, in, out: a feed-forward layer, and two shapes at random near it
+LAYER = (8192, 4096, 14336)
+SHAPES = {
+    "layer": LAYER,
+    "near 1": tuple(map(near, LAYER)),
+    "near 2": tuple(map(near, LAYER)),
+}
 
 # %% agreement
 x, w, b, dy = normal(1000, 700), normal(900, 700), normal(900), normal(1000, 900)
@@ -39,24 +51,28 @@ for inputs, name in (((x, w, b), "contiguous"), ((x, w.t().contiguous().t(), b),
 
 
 # %% table tags=["measured"]
-def compare(tokens, n, out):
-    x, w, dy = normal(tokens, n), normal(out, n), normal(tokens, out)
+def times(x, w, dy):
+    """Ours and cuBLAS's, product by product."""
     calls = {
         "forward": (lambda: linear(x, w), lambda: F.linear(x, w)),
         "dX": (lambda: linear_backward(dy, x, w, True, False, False), lambda: dy @ w),
         "dW": (lambda: linear_backward(dy, x, w, False, True, False), lambda: dy.t() @ x),
     }
     taken = {what: [seconds(f) for f in pair] for what, pair in calls.items()}
-    taken["backward"] = [sum(pair) for pair in zip(taken["dX"], taken["dW"], strict=True)]
-    for what, (ours, cublas) in taken.items():
+    return taken | {"backward": [sum(pair) for pair in zip(taken["dX"], taken["dW"], strict=True)]}
+
+
+for name, (tokens, n, out) in SHAPES.items():
+    print(f"{name}: {tokens}x{n}x{out}")
+    measured = times(normal(tokens, n), normal(out, n), normal(tokens, out))
+    for what, (ours, cublas) in measured.items():
         work = 2 * tokens * n * out * (2 if what == "backward" else 1) / 1e12
-        row = f"{tokens}x{n}x{out} {what}"
-        print(f"{row}: {work / ours:.0f} TFLOP/s")
-        print(f"{row} cuBLAS: {work / cublas:.0f} TFLOP/s")
-        print(f"{row} times cuBLAS: {cublas / ours:.2f}")
-    taken = seconds(lambda: linear_backward(dy, x, w, False, False, True))
-    print(f"{tokens}x{out} db: {dy.nbytes / taken / 1e9:.0f} GB/s")
+        print(f"{name} {what}: {work / ours:.0f} TFLOP/s")
+        print(f"{name} {what} cuBLAS: {work / cublas:.0f} TFLOP/s")
+        print(f"{name} {what} times cuBLAS: {cublas / ours:.2f}")
 
-
-for shape in SHAPES:
-    compare(*shape)
+# %% bias tags=["measured"]
+tokens, n, out = LAYER
+x, w, dy = normal(tokens, n), normal(out, n), normal(tokens, out)
+db = seconds(lambda: linear_backward(dy, x, w, False, False, True))
+print(f"db: {dy.nbytes / db / 1e9:.0f} GB/s")
