@@ -69,6 +69,10 @@ def lost_device(error: BaseException) -> bool:
 announce: Callable[[Callable[..., Any], Sequence[Any]], object] | None = None
 
 
+class NoOutputError(TypeError):
+    """The op returned no floating tensor."""
+
+
 class NoGraphError(Exception):
     """No output of the op requires a gradient."""
 
@@ -103,7 +107,7 @@ def forward(op: Callable[..., Any], inputs: Sequence[Any], seed: int = 0) -> tup
     outputs = tuple(y for y in flat if is_float(y))
     if not outputs:
         got = short(result.dtype) if isinstance(result, Tensor) else type(result).__name__
-        raise TypeError(f"op: expected a floating tensor or a tuple of them back, got {got}")
+        raise NoOutputError(f"op: expected a floating tensor or a tuple of them back, got {got}")
     return outputs
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gradproof.case import Case
-from gradproof.passes import LostDeviceError, NoGraphError, OpError, lost_device
+from gradproof.passes import LostDeviceError, NoGraphError, NoOutputError, OpError, lost_device
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.probes import PROBES
 from gradproof.probes.determinism import DETERMINISM
@@ -151,6 +151,8 @@ class Prover:
         except OpError as raised:
             if not remarks:
                 remarks.append(Finding(f"{raised.stage}-raises", str(raised)))
+        except NoOutputError as error:
+            remarks.append(Finding("forward-raises", str(error)))
         except NoGraphError:
             if not remarks:
                 remarks.append(Finding("no-grad-fn", "the output has no grad_fn"))

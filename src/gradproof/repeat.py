@@ -14,17 +14,18 @@ from gradproof.tensors import largest, number, same_bits
 
 RUNS_ON_CPU = 3  # enough for state; the interpreter has no races to show
 RUNS_ON_GPU = 20
-GROSS = 1e-3  # of the largest entry: no order of a sum moves as much
+GROSS = 1e-3  # of the largest entry: no order of a short sum moves as much
+GROSS_IF_LONG = 1e-2  # nor of a long one, whose terms may cancel
 
 
-def repeated(subject: Subject, situation: str = "") -> Iterator[Finding]:
-    """What differs between equal calls, bit for bit, and how; `gross` where numbers mean nothing.
+def repeated(subject: Subject, situation: str = "", gross: float = GROSS) -> Iterator[Finding]:
+    """What differs between equal calls, bit for bit, and how; gross beyond so much of the largest.
 
     Raises OpError.
     """
     # The subject's own run comes first: on a fresh shape it is the first there ever was.
     passes = [subject.base, *(subject.run(subject.dy) for _ in range(runs(subject) - 1))]
-    return _differences([_named(subject, done) for done in passes], situation)
+    return _differences([_named(subject, done) for done in passes], situation, gross)
 
 
 def runs(subject: Subject) -> int:
@@ -37,7 +38,9 @@ def _named(subject: Subject, done: Pass) -> dict[str, Tensor]:
     return named | {name: g for name, g in gradients if g is not None}
 
 
-def _differences(results: Sequence[dict[str, Tensor]], situation: str) -> Iterator[Finding]:
+def _differences(
+    results: Sequence[dict[str, Tensor]], situation: str, gross: float
+) -> Iterator[Finding]:
     for name in results[0]:
         values = [r[name] for r in results if name in r]
         if all(same_bits(values[0], v) for v in values[1:]):
@@ -64,7 +67,7 @@ def _differences(results: Sequence[dict[str, Tensor]], situation: str) -> Iterat
                 "not-deterministic",
                 f"{said}, {distinct} different results in {len(values)} runs",
                 about=name,
-                gross=relative > GROSS,
+                gross=relative > gross,
             )
 
 

@@ -63,3 +63,12 @@ def test_an_error_at_two_large_sizes_is_no_ragged_edge():
 
     report = prove(scaled(total), given(torch.float32), scale, probes=["sizes"])
     assert report.traps == ("wrong-at-some-sizes",), str(report)
+
+
+def test_an_op_may_return_nothing_of_nothing():
+    def op(x):
+        return x * x if x.numel() else None
+
+    report = prove(op, (torch.randn(3, 4),), torch.square)
+    assert report.traps == ("empty-input",), str(report)
+    assert "expected a floating tensor or a tuple of them back, got NoneType" in str(report)

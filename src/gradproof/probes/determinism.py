@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gradproof.passes import NoGraphError, OpError
 from gradproof.probe import Probe, Remark, Tried
-from gradproof.repeat import repeated, runs
+from gradproof.repeat import GROSS, GROSS_IF_LONG, repeated, runs
 from gradproof.report import Finding
 from gradproof.sizing import fresh, grown
 from gradproof.subject import Subject
@@ -20,7 +20,7 @@ def determinism(subject: Subject) -> Iterator[Remark]:
     # look like something else. (The interpreter runs one after another.)
     sure = any(finding.gross for finding in found)
     for situation, variant in grown(subject) if subject.cuda and not sure else ():
-        races = [finding for finding in _found(variant, situation) if finding.gross]
+        races = [f for f in _found(variant, situation, GROSS_IF_LONG) if f.gross]
         if races:
             yield from races
             return
@@ -29,9 +29,9 @@ def determinism(subject: Subject) -> Iterator[Remark]:
         yield Tried(f"{runs(subject)} runs, bit for bit")
 
 
-def _found(subject: Subject, situation: str) -> list[Finding]:
+def _found(subject: Subject, situation: str, gross: float = GROSS) -> list[Finding]:
     try:
-        return list(repeated(subject, situation))
+        return list(repeated(subject, situation, gross))
     except (OpError, NoGraphError):
         return []
 

@@ -8,9 +8,9 @@ from functools import partial
 
 from gradproof.judge import judge
 from gradproof.oracle import FiniteDifferences
-from gradproof.passes import NoGraphError, OpError
+from gradproof.passes import NoGraphError, NoOutputError, OpError
 from gradproof.probe import Note, Probe, Remark, Tried
-from gradproof.repeat import repeated
+from gradproof.repeat import GROSS_IF_LONG, repeated
 from gradproof.report import Finding
 from gradproof.sizing import LARGE, Axis, accepts, axes, elements_of, indexed, resized
 from gradproof.subject import Subject
@@ -120,6 +120,8 @@ def _trouble(subject: Subject) -> Trouble:
         # With no reference to say that it should run there, a forward that raises has refused.
         refused = raised.refusal or (subject.reference is None and raised.stage == "forward")
         return raised if refused else (f"the {raised.stage} raises {raised}", ("y",))
+    except NoOutputError as error:
+        return str(error), ("y",)
     except NoGraphError:
         return "the output has no grad_fn", ("y",)
     if verdict.right:
@@ -163,7 +165,8 @@ def _races(subject: Subject, trial: Trial) -> list[Finding]:
     variant = resized(subject, trial.changed)
     assert variant is not None
     try:
-        found = list(repeated(variant, f"with {_names(subject, trial.changed)}, "))
+        situation = f"with {_names(subject, trial.changed)}, "
+        found = list(repeated(variant, situation, GROSS_IF_LONG))
     except (OpError, NoGraphError):
         return []
     return [f for f in found if f.gross or f.trap == "accumulates-across-calls"]
