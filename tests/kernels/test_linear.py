@@ -1,3 +1,9 @@
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -164,6 +170,41 @@ def test_compiles_whole(device, dynamic, n):
     compiled = torch.compile(linear, fullgraph=True, dynamic=dynamic)
     got, want = (torch.autograd.grad(op(*inputs), inputs, dy) for op in (compiled, linear))
     assert all(map(torch.equal, got, want))
+
+
+# Compiled for a GPU with a copy engine, which need not be here, and printed in its first form.
+FIRST_FORM = """
+import compile_matrix, torch, triton
+from gradkernels.linear import matmul_kernel
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+gpu = compile_matrix.Pretence()
+gpu.capability = 90
+triton.runtime.driver.set_active(gpu)
+t = TensorDescriptor.from_tensor(torch.empty(64, 64, dtype=torch.float16), [64, 64])
+constants = (False, False, 64, 64, 64, 4)
+compiled = matmul_kernel.warmup(t, t, None, t, 64, 64, 64, *constants, grid=(1,))
+print(compiled.asm["source"])
+"""
+
+
+def test_the_result_is_stored_to_without_a_call_in_between():
+    # torch.compile of torch 2.11 takes all that goes into a call for written where its result is,
+    # then looks for the descriptor's strides among the kernel's arguments, and fails.
+    here = Path(__file__).parent
+    path = os.pathsep.join(map(str, (here, here.parent.parent / "src")))
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_FORM],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    arguments = re.search(r"tt\.func public @matmul_kernel\((.*)\)", done.stdout)[1]
+    given = re.findall(r"%(\w+): !tt\.tensordesc", arguments)
+    assert given == ["a", "b", "c"]
+    assert set(re.findall(r"tt\.descriptor_store %(\w+)", done.stdout)) == {"c"}
 
 
 def test_same_bits_on_every_run(device):
