@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, wraps
-from typing import Any, NamedTuple
+from inspect import signature
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import triton
@@ -17,6 +18,8 @@ INTERPRETED: bool = triton.knobs.runtime.interpret
 # where it waits in shared memory beside sums that stay in registers.
 MAX_BLOCK = 16384
 TILE_BYTES = 16384
+
+Node = TypeVar("Node", bound=type[torch.autograd.Function])
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -264,9 +267,9 @@ def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
 
     A program holds one tile and the sums of its columns in registers while the next tiles arrive
     in shared memory. About 60 KB a multiprocessor have to be under way to keep the memory busy:
-    16 KB a tensor, twice; or less, by more programs, for shorter rows. Where rounding a row up to
-    a power of 2 would leave a quarter of the threads idle it is cut into five or six equal parts.
-    A row too long for the registers of one program is shared by several.
+    16 KB a tensor, twice; or less, by more programs, for shorter rows. A row too long for the
+    registers of one program is shared by several. Where rounding up to a power of 2 would leave a
+    quarter of the threads idle, a row or a share is cut into five or six equal parts.
     """
     return _persistent_tile(
         w.numel(), x.element_size(), w.element_size(), sums, shared_memory(x), multiprocessors(x)
@@ -277,23 +280,24 @@ def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
 def _persistent_tile(
     n: int, size: int, w_size: int, sums: int, memory: int, processors: int
 ) -> PersistentTile:
-    power, length = power_of_2(n, 2**31), n * size
-    ROWS = PARTS = BLOCKS = 1
+    BLOCKS = blocks_of(2 * n * size, 3 * TILE_BYTES)
+    if sums == 1 and TILE_BYTES < n * size <= 2 * TILE_BYTES and 4 * n > 3 * power_of_2(n, 2**31):
+        BLOCKS = 1
+    width = n if BLOCKS == 1 else 16 * triton.cdiv(n, 16 * BLOCKS)
+    power, length = power_of_2(width, 2**31), width * size
+    ROWS, BLOCK, warps, residents = 1, power, 8, 1
     if 4 * length <= TILE_BYTES:
-        BLOCK, warps, residents = power, 4, 4
-        ROWS = TILE_BYTES // (4 * BLOCK * size)
-    elif 2 * length <= 3 * TILE_BYTES and 4 * n <= 3 * power:
+        warps, residents = 4, 4 if 8 * length > TILE_BYTES else 2
+        ROWS = TILE_BYTES // (residents * BLOCK * size)
+    elif 4 * width <= 3 * power:
         warps, residents = (4, 2) if 4 * length <= 3 * TILE_BYTES else (8, 1)
         BLOCK = max(power // 8, TILE_BYTES // (4 * residents * size))
-        PARTS = blocks_of(n, BLOCK)
-    elif sums == 1 and TILE_BYTES < length <= 2 * TILE_BYTES:
-        BLOCK, warps, residents = power, 32, 1
-    else:
-        BLOCK, warps, residents = min(power, TILE_BYTES // size), 8, 1
-        BLOCKS = blocks_of(n, BLOCK)
+    elif length <= TILE_BYTES:
         ROWS = TILE_BYTES // (BLOCK * size)
-    width = n if BLOCKS == 1 else 16 * triton.cdiv(n, 16 * BLOCKS)
-    under_way = max(2, blocks_of(61440 // residents, max(1, ROWS * 2 * length)))
+    else:
+        warps = 32
+    PARTS = blocks_of(width, BLOCK)
+    under_way = max(2, blocks_of(61440 // residents, max(1, ROWS * 2 * n * size)))
     held = PARTS * BLOCK * (2 * ROWS * size + w_size) * min(BLOCKS, 2)
     room = memory // residents - 2048  # the driver's share, and what reductions need
     stages = 1 + min(under_way, 4, max(0, room // held))
@@ -318,6 +322,16 @@ def _autocast(tensors: tuple[Any, ...], dtype: torch.dtype | None) -> tuple[Any,
     dtype = dtype or torch.get_autocast_dtype(device)
     # fp64 is never cast, and an optional argument may be None.
     return tuple(t if t is None or t.dtype == torch.float64 else t.to(dtype) for t in tensors)
+
+
+def keeps_signature(node: Node) -> Node:
+    """Keep the signature of `node.forward`, to which torch binds the arguments of every call.
+
+    Where a node has `setup_context`, torch asks `inspect` for it anew each time, which takes as
+    long as a launch; a signature found on the function is taken as it is.
+    """
+    node.forward.__signature__ = signature(node.forward)  # type: ignore[attr-defined]
+    return node
 
 
 def first_order(launch: Callable[..., Any], *args: Any) -> Any:

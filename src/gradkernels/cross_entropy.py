@@ -13,6 +13,7 @@ from gradkernels._launch import (
     check_index,
     check_tensors,
     first_order,
+    keeps_signature,
     on_device_of,
     statistic_dtype,
     widen,
@@ -174,6 +175,7 @@ def cross_entropy_backward(
     return dx
 
 
+@keeps_signature
 class CrossEntropy(torch.autograd.Function):
     """The graph node of `cross_entropy`. Saves the logits, untouched, and one lse a row."""
 

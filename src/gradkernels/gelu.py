@@ -11,6 +11,7 @@ from gradkernels._launch import (
     check_tensors,
     dense,
     first_order,
+    keeps_signature,
     laid_out_like,
     on_device_of,
     widen,
@@ -89,6 +90,7 @@ def gelu_backward(dy: Tensor, x: Tensor) -> Tensor:
     return dx
 
 
+@keeps_signature
 class GELU(torch.autograd.Function):
     """The graph node of `gelu`. Saves x, from which both factors of the derivative follow."""
 

@@ -17,6 +17,7 @@ from gradkernels._launch import (
     check_trailing,
     first_order,
     inside,
+    keeps_signature,
     load_tile,
     multiple,
     on_device_of,
@@ -232,6 +233,7 @@ def layer_norm_backward(
     return dx, dw if need_dw else None, db if need_db else None
 
 
+@keeps_signature
 class LayerNorm(torch.autograd.Function):
     """The graph node of `layer_norm`. Saves x, w and two numbers a row, mean and rstd."""
 

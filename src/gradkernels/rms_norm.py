@@ -18,6 +18,7 @@ from gradkernels._launch import (
     check_trailing,
     first_order,
     inside,
+    keeps_signature,
     load_tile,
     multiple,
     on_device_of,
@@ -204,6 +205,7 @@ def rms_norm_backward(
     return dx, None if dw is None else column_sum(dw, w.dtype).view(w.shape)
 
 
+@keeps_signature
 class RMSNorm(torch.autograd.Function):
     """The graph node of `rms_norm`. Saves x, w and rstd: one number a row spares a pass over x."""
 

@@ -13,6 +13,7 @@ from gradkernels._launch import (
     check_tensors,
     dense,
     first_order,
+    keeps_signature,
     laid_out_like,
     on_device_of,
     widen,
@@ -103,6 +104,7 @@ def scaled_silu_backward(
     return dx, None if cells is None else column_sum(cells, w.dtype).view(w.shape)
 
 
+@keeps_signature
 class ScaledSiLU(torch.autograd.Function):
     """The graph node of `scaled_silu`. Saves its inputs and recomputes σ(x), which costs less."""
 

@@ -12,6 +12,7 @@ from gradkernels._launch import (
     autocast_to_fp32,
     check_tensors,
     first_order,
+    keeps_signature,
     load_tile,
     multiple,
     on_device_of,
@@ -130,6 +131,7 @@ def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
     return dx
 
 
+@keeps_signature
 class Softmax(torch.autograd.Function):
     """The graph node of `softmax`. Saves y, from which the whole Jacobian follows."""
 

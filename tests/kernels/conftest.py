@@ -90,6 +90,7 @@ def narrow(monkeypatch):
 
     monkeypatch.setattr(_launch, "MAX_BLOCK", 64)
     monkeypatch.setattr(_launch, "TILE_BYTES", 256)
+    monkeypatch.setattr(_launch, "_persistent_tile", _launch._persistent_tile.__wrapped__)
 
 
 @pytest.fixture
