@@ -14,6 +14,7 @@ from gradkernels._launch import (
     check_one_dtype,
     check_tensors,
     first_order,
+    keeps_signature,
     on_device_of,
     power_of_2,
     statistic_dtype,
@@ -378,6 +379,7 @@ def attention_backward(
     return dq, dk, dv
 
 
+@keeps_signature
 class Attention(torch.autograd.Function):
     """The graph node of `attention`. Saves Q, K, V, O and one logsumexp a query.
 

@@ -15,6 +15,7 @@ from gradkernels._launch import (
     check_one_dtype,
     check_tensors,
     first_order,
+    keeps_signature,
     multiprocessors,
     on_device_of,
     remembered,
@@ -225,6 +226,7 @@ def matmul_backward(
     return dx, dw
 
 
+@keeps_signature
 class Linear(torch.autograd.Function):
     """The graph node of `linear`. Saves x and w: each is a factor of the other's gradient."""
 
@@ -243,6 +245,7 @@ class Linear(torch.autograd.Function):
         return first_order(linear_backward, dy, x, w, *ctx.needs_input_grad)
 
 
+@keeps_signature
 class MatMul(torch.autograd.Function):
     """The graph node of `matmul`. Saves x and w: each is a factor of the other's gradient."""
 
