@@ -22,9 +22,6 @@ from gradkernels._launch import (
 )
 from gradkernels._tiles import aligned, ceil_div, new_aligned, shared_memory, tiled
 
-LOG2_E = tl.constexpr(1.4426950408889634)
-LN_2 = tl.constexpr(0.6931471805599453)
-
 # BLOCK_M (queries), BLOCK_N (keys), warps and stages by bytes an element and by the widest padded
 # head for which they are meant: what a program accumulates must fit in its registers.
 WIDE_TYPES = {64: (32, 32, 8, 2), 128: (16, 16, 8, 2), 256: (16, 16, 8, 1)}
@@ -103,6 +100,7 @@ def attention_kernel(
         o_ptr: B × H × Sq × D, written.
         lse_ptr: for each head a row of lse_stride fp32 (fp64) cells, the first Sq written.
     """
+    LOG2_E: tl.constexpr = 1.4426950408889634
     blocks = tl.cdiv(Sq, BLOCK_M)
     head = tl.program_id(0) // blocks
     b, h = head // H, head % H
@@ -137,7 +135,7 @@ def attention_kernel(
         top = new_top
     store_rows(o_ptr, o / total[:, None], head, row, Sq, D)
     lse_ptr += tl.cast(head, tl.int64) * lse_stride
-    tl.store(lse_ptr + row, (top + tl.log2(total)) * LN_2, mask=row < Sq)
+    tl.store(lse_ptr + row, (top + tl.log2(total)) / LOG2_E, mask=row < Sq)
 
 
 @triton.jit
@@ -175,6 +173,7 @@ def attention_backward_dq_kernel(
         delta_ptr: the same for Δ, written.
         dq_ptr: B × H × Sq × D, written if NEED_DQ.
     """
+    LOG2_E: tl.constexpr = 1.4426950408889634
     blocks = tl.cdiv(Sq, BLOCK_M)
     head = tl.program_id(0) // blocks
     b, h = head // H, head % H
@@ -246,6 +245,7 @@ def attention_backward_dkdv_kernel(
         lse, delta: heads × Sq, as `tiled` gives them, read.
         dk_ptr, dv_ptr: B × H × Sk × D, written if NEED_DK, NEED_DV.
     """
+    LOG2_E: tl.constexpr = 1.4426950408889634
     blocks = tl.cdiv(Sk, BLOCK_N)
     head = tl.program_id(0) // blocks
     b, h = head // H, head % H
