@@ -20,7 +20,7 @@ def rearranged(tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
     if tensor.ndim >= 3:
         yield "stored last dimension first", _stored_by(tensor, list(range(tensor.ndim))[::-1])
     if tensor.ndim >= 1:
-        yield "sliced [..., ::2]", _every_second(tensor)
+        yield "sliced [..., ::2]", with_gaps(tensor)
     if tensor.ndim >= 2:
         yield "sliced out of longer rows, as cat and split leave it", _out_of_longer_rows(tensor)
     yield "offset by one element", _offset(tensor)
@@ -56,7 +56,8 @@ def _stored_by(tensor: Tensor, order: list[int]) -> Tensor:
     return tensor.permute(order).contiguous().permute(inverse)
 
 
-def _every_second(tensor: Tensor) -> Tensor:
+def with_gaps(tensor: Tensor) -> Tensor:
+    """Every second element of longer rows."""
     shape = [*tensor.shape[:-1], 2 * tensor.shape[-1]]
     buffer = torch.full(shape, GAP, dtype=tensor.dtype, device=tensor.device)
     view = buffer[..., ::2]

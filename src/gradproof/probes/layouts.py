@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradproof.layout import expanded, rearranged
+from gradproof.layout import expanded, rearranged, with_gaps
 from gradproof.oracle import Truth
 from gradproof.passes import NoGraphError, OpError, Pass
 from gradproof.probe import Note, Probe, Remark, Tried
@@ -52,10 +52,9 @@ def layouts(subject: Subject) -> Iterator[Remark]:
         Slot("dy" if len(subject.dy) == 1 else f"dy{k}", d, which=k)
         for k, d in enumerate(subject.dy)
     ]
-    if not _all_agree(subject, [*inputs, *dys]):
-        for slots in (inputs, dys):
-            for slot in () if _all_agree(subject, slots) else slots:
-                yield from _one(subject, slot)
+    for slots in (inputs, dys):
+        for slot in () if _all_agree(subject, slots) else slots:
+            yield from _one(subject, slot)
     tried = sum(len(slot.variants) for slot in (*inputs, *dys))
     yield Tried(f"{count(tried, 'layout')} of inputs and dy")
 
@@ -66,7 +65,14 @@ def _all_agree(subject: Subject, slots: Sequence[Slot]) -> bool:
         turn >= how_many for slot, turn in _turns(slots) if (how_many := _layouts_of(slot))
     ):
         return False
-    return all(_agrees(subject, laid) for laid in _all_at_once(slots))
+    return all(_agrees(subject, laid) for laid in (*_gaps_alone(slots), *_all_at_once(slots)))
+
+
+def _gaps_alone(slots: Sequence[Slot]) -> Iterator[Laid]:
+    """Each slot with gaps while all others are contiguous, as some ops choose a fast path by."""
+    for slot in slots:
+        if slot.tensor.ndim:
+            yield [(slot, with_gaps(slot.tensor))]
 
 
 def _all_at_once(slots: Sequence[Slot]) -> Iterator[Laid]:
