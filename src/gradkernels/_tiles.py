@@ -8,7 +8,7 @@ from gradkernels._launch import properties, remembered
 
 
 def ceil_div(n: int, d: int) -> int:
-    """⌈n / d⌉. `triton.cdiv` costs three microseconds on the host, too many for a small call."""
+    """⌈n / d⌉. `triton.cdiv` costs a microsecond on the host, and a small call has several."""
     return -(-n // d)
 
 
@@ -23,7 +23,7 @@ def shared_memory(t: Tensor) -> int:
 
 
 class Tiled(TensorDescriptor):
-    """A descriptor that does not check again, at five microseconds each, what `aligned` ensures."""
+    """A descriptor that does not check again what `aligned` ensures: a small call has a dozen."""
 
     def __post_init__(self) -> None:
         pass
