@@ -79,25 +79,29 @@ def softmax_backward_kernel(
 ):
     """dx = y (dy − Σ y dy), for ROWS rows.
 
+    A row too wide for the registers of two programs at a time is read again, from the cache.
+
     Args:
         dy_ptr: rows × n at a row stride of dy_stride, read.
         y_ptr: rows × n, read.
         dx_ptr: rows × n, written.
     """
+    KEEP: tl.constexpr = "evict_last" if BLOCK > 8192 else ""
+    DROP: tl.constexpr = "evict_first" if BLOCK > 8192 else ""
     n, dy_stride = multiple(n, UNIT), multiple(dy_stride, UNIT)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     product = widen(tl.zeros([ROWS, BLOCK], y_ptr.dtype.element_ty))
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
         mask = (row < rows) & (col < n)
-        dy = load_tile(dy_ptr, row, col, dy_stride, mask)
-        product += load_tile(y_ptr, row, col, n, mask) * dy
+        dy = load_tile(dy_ptr, row, col, dy_stride, mask, KEEP)
+        product += load_tile(y_ptr, row, col, n, mask, KEEP) * dy
     total = tl.sum(product, axis=1)[:, None]
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
         mask = (row < rows) & (col < n)
-        dy = load_tile(dy_ptr, row, col, dy_stride, mask)
-        y = load_tile(y_ptr, row, col, n, mask)
+        dy = load_tile(dy_ptr, row, col, dy_stride, mask, DROP)
+        y = load_tile(y_ptr, row, col, n, mask, DROP)
         tl.store(dx_ptr + row * n + col, y * (dy - total), mask=mask)
 
 
@@ -122,7 +126,7 @@ def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
     dy_rows = as_rows(dy, n)
     rows, dy_stride = dy_rows.shape[0], dy_rows.stride(0)
     dx = torch.empty_like(y)
-    ROWS, BLOCK, BLOCKS, warps = tile(n)
+    ROWS, BLOCK, BLOCKS, warps = tile(n, most_blocks=2)
     with on_device_of(y):
         softmax_backward_kernel[(triton.cdiv(rows, ROWS),)](
             dy_rows, y, dx, rows, n, dy_stride, unit(n, dy_stride),
