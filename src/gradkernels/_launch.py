@@ -34,7 +34,7 @@ def widen(x):
 
 
 @triton.jit
-def load_tile(ptr, row, col, stride, mask, POLICY: tl.constexpr = ""):
+def load_tile(ptr, row, col, stride, mask, POLICY: tl.constexpr = tl.constexpr("")):  # noqa: B008
     """Rows `row` (a column vector) and columns `col` (a row) of a matrix, widened; 0 outside.
 
     Two loads of one tile are merged, and registers hold it in between, unless the POLICY of what
