@@ -83,6 +83,14 @@ def test_one_that_bites_once_is_nothing_else(gpu, call):
     assert set(report.traps) <= {"not-deterministic"}, str(report)
 
 
+@pytest.mark.parametrize("op", [torch.nn.functional.gelu, torch.nn.functional.mse_loss])
+def test_what_is_right_passes_as_on_a_gpu(gpu, op):
+    inputs = (X.view(6, 16), X.view(6, 16).flip(0))
+    inputs = inputs[: 2 if op is torch.nn.functional.mse_loss else 1]
+    report = prove(op, inputs, op)
+    assert report.ok, str(report)
+
+
 def test_without_a_race_a_size_limit_is_one():
     report = prove(scaled(lambda dy: dy.abs() * (dy.numel() > 2000) > 0.5), (X, W), scale)
     assert "size-limit" in report.traps, str(report)
