@@ -265,6 +265,7 @@ class PersistentTile(NamedTuple):
     PARTS: int  # held by one program, side by side
     BLOCKS: int  # programs that share a row, each with `width` of its columns
     width: int
+    HOLD: bool  # whether the tile stays in registers, or is read again from the cache
     STAGES: int  # of the pipeline: tiles on their way, and the one in hand
     warps: int
     programs: int  # for each of the BLOCKS
@@ -275,9 +276,10 @@ def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
 
     A program holds one tile and the sums of its columns in registers while the next tiles arrive
     in shared memory. About 60 KB a multiprocessor have to be under way to keep the memory busy:
-    16 KB a tensor, twice; or less, by more programs, for shorter rows. A row too long for the
-    registers of one program is shared by several. Where rounding up to a power of 2 would leave a
-    quarter of the threads idle, a row or a share is cut into five or six equal parts.
+    16 KB a tensor, twice; or less, by more programs, for shorter rows. Of a longer row, registers
+    may have room for the sums alone; one longer still is shared by several programs. Where rounding
+    up to a power of 2 would leave a quarter of the threads idle, a row or a share is cut into five
+    or six equal parts.
     """
     return _persistent_tile(
         w.numel(), x.element_size(), w.element_size(), sums, shared_memory(x), multiprocessors(x)
@@ -288,9 +290,17 @@ def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
 def _persistent_tile(
     n: int, size: int, w_size: int, sums: int, memory: int, processors: int
 ) -> PersistentTile:
-    BLOCKS = blocks_of(2 * n * size, 3 * TILE_BYTES)
-    if sums == 1 and TILE_BYTES < n * size <= 2 * TILE_BYTES and 4 * n > 3 * power_of_2(n, 2**31):
+    if sums == 1 and 2 * TILE_BYTES < n * size <= 4 * TILE_BYTES:
+        BLOCK = TILE_BYTES // 4
+        warps = 16 if n * size <= 3 * TILE_BYTES else 32
+        return PersistentTile(1, BLOCK, blocks_of(n, BLOCK), 1, n, False, 1, warps, processors)
+    rounded_well = 4 * n > 3 * power_of_2(n, 2**31)
+    if 2 * n * size <= 3 * TILE_BYTES or (
+        sums == 1 and n * size <= 2 * TILE_BYTES and rounded_well
+    ):
         BLOCKS = 1
+    else:
+        BLOCKS = blocks_of(4 * n * size, 5 * TILE_BYTES)
     width = n if BLOCKS == 1 else 16 * triton.cdiv(n, 16 * BLOCKS)
     power, length = power_of_2(width, 2**31), width * size
     ROWS, BLOCK, warps, residents = 1, power, 8, 1
@@ -310,7 +320,7 @@ def _persistent_tile(
     room = memory // residents - 2048  # the driver's share, and what reductions need
     stages = 1 + min(under_way, 4, max(0, room // held))
     programs = max(1, processors * residents // BLOCKS)
-    return PersistentTile(ROWS, BLOCK, PARTS, BLOCKS, width, stages, warps, programs)
+    return PersistentTile(ROWS, BLOCK, PARTS, BLOCKS, width, True, stages, warps, programs)
 
 
 def autocast_to_fp32(*tensors: Any) -> tuple[Any, ...]:

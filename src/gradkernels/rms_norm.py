@@ -70,6 +70,16 @@ def rms_norm_kernel(
 
 
 @triton.jit
+def load_factors(
+    dy_ptr, x_ptr, w_ptr, rstd, row, col, n, dy_stride, x_stride, mask, POLICY: tl.constexpr
+):
+    """dy, x̂ and h = w dy of a tile."""
+    dy = load_tile(dy_ptr, row, col, dy_stride, mask, POLICY)
+    x_hat = load_tile(x_ptr, row, col, x_stride, mask, POLICY) * rstd
+    return dy, x_hat, dy * tl.load(w_ptr + col, mask=col < n, other=0.0).to(dy.dtype)
+
+
+@triton.jit
 def rms_norm_backward_kernel(
     dy_ptr,
     x_ptr,
@@ -87,6 +97,7 @@ def rms_norm_backward_kernel(
     BLOCK: tl.constexpr,
     PARTS: tl.constexpr,
     BLOCKS: tl.constexpr,
+    HOLD: tl.constexpr,
     STAGES: tl.constexpr,
     NEED_DX: tl.constexpr,
     NEED_DW: tl.constexpr,
@@ -96,7 +107,8 @@ def rms_norm_backward_kernel(
 
     Each program takes ROWS rows, skips those of the other programs, and so on to the end. Where
     BLOCKS programs share a row, each has `width` of its columns and reads the others' too, from
-    the cache, because the mean needs them.
+    the cache, because the mean needs them. What it does not HOLD until the mean is known it reads
+    again.
 
     Args:
         dy_ptr, x_ptr: rows × n at row strides dy_stride and x_stride, read.
@@ -109,6 +121,7 @@ def rms_norm_backward_kernel(
     n = multiple(n, UNIT)
     width = multiple(width, UNIT)
     dy_stride, x_stride = multiple(dy_stride, UNIT), multiple(x_stride, UNIT)
+    KEEP: tl.constexpr = "" if HOLD else "evict_last"
     block = tl.program_id(0) % BLOCKS
     group = (tl.program_id(0) // BLOCKS).to(tl.int64)
     step = tl.num_programs(0) // BLOCKS * ROWS
@@ -120,15 +133,16 @@ def rms_norm_backward_kernel(
     for start in tl.range(group * ROWS, rows, step, num_stages=STAGES):
         live = row < rows - start
         rstd = tl.load(rstd_ptr + start + row, mask=live, other=0.0)
+        dy_rows, x_rows = dy_ptr + start * dy_stride, x_ptr + start * x_stride
         product = zeros
         h, x_hat, dw_next = (), (), ()
         for p in tl.static_range(PARTS):
             c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
             col = block * width + c
             mask = inside(live, c, width, col, n, BLOCKS)
-            dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
-            x_hat_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask) * rstd
-            h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
+            dy_p, x_hat_p, h_p = load_factors(
+                dy_rows, x_rows, w_ptr, rstd, row, col, n, dy_stride, x_stride, mask, KEEP
+            )
             product += h_p * x_hat_p
             h, x_hat = h + (h_p,), x_hat + (x_hat_p,)  # noqa: RUF005
             dw_next = dw_next + (dw[p] + dy_p * x_hat_p,)  # noqa: RUF005
@@ -139,16 +153,22 @@ def rms_norm_backward_kernel(
                     c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
                     col = (block + other) % BLOCKS * width + c
                     mask = inside(live, c, width, col, n, BLOCKS)
-                    dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
-                    x_hat_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask) * rstd
-                    h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
+                    dy_p, x_hat_p, h_p = load_factors(
+                        dy_rows, x_rows, w_ptr, rstd, row, col, n, dy_stride, x_stride, mask, ""
+                    )
                     product += h_p * x_hat_p
             mean = tl.sum(product, axis=1)[:, None] / n
             for p in tl.static_range(PARTS):
                 c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
                 col = block * width + c
-                dx = rstd * (h[p] - x_hat[p] * mean)
                 mask = inside(live, c, width, col, n, BLOCKS)
+                x_hat_p, h_p = x_hat[p], h[p]
+                if not HOLD:
+                    dy_p, x_hat_p, h_p = load_factors(
+                        dy_rows, x_rows, w_ptr, rstd, row, col, n, dy_stride, x_stride, mask,
+                        "evict_first",
+                    )  # fmt: skip
+                dx = rstd * (h_p - x_hat_p * mean)
                 tl.store(dx_ptr + start * n + row * n + col, dx, mask=mask)
     if NEED_DW:
         for p in tl.static_range(PARTS):
@@ -199,7 +219,7 @@ def rms_norm_backward(
         rms_norm_backward_kernel[(groups * t.BLOCKS,)](
             dy_rows, x_rows, w.contiguous(), rstd, dx, dw,
             rows, n, t.width, dy_stride, x_stride, unit(n, dy_stride, x_stride),
-            t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.STAGES, need_dx, need_dw, how == "atomic",
+            t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.HOLD, t.STAGES, need_dx, need_dw, how == "atomic",
             num_warps=t.warps,
         )  # fmt: skip
     return dx, None if dw is None else column_sum(dw, w.dtype).view(w.shape)
