@@ -242,19 +242,16 @@ def blocks_of(n: int, BLOCK: int) -> int:
     return blocks
 
 
-def tile(
-    n: int, elements_per_thread: int = 16, least_warps: int = 4, most_blocks: int = 1
-) -> tuple[int, int, int, int]:
+def tile(n: int, elements_per_thread: int = 16, least_warps: int = 4) -> tuple[int, int, int, int]:
     """How one program covers rows of `n`: ROWS at a time, BLOCK wide, in BLOCKS steps, by warps.
 
     Sixteen elements a thread keep enough loads in flight and leave room for several programs. One
-    warp alone needs no barrier to add up a row, which tells where a row is added up twice. Of 32
-    warps none has registers for more than sixteen elements.
+    warp alone needs no barrier to add up a row, which tells where a row is added up twice.
     """
-    BLOCK = power_of_2(n, most_blocks * MAX_BLOCK)
+    BLOCK = power_of_2(n, MAX_BLOCK)
     ROWS = max(1, 32 * elements_per_thread * least_warps // BLOCK)
     warps = ROWS * BLOCK // (32 * elements_per_thread)
-    return ROWS, BLOCK, blocks_of(n, BLOCK), max(1, warps if warps <= 32 else 16)
+    return ROWS, BLOCK, blocks_of(n, BLOCK), max(1, min(32, warps))
 
 
 class PersistentTile(NamedTuple):

@@ -76,18 +76,19 @@ def softmax_backward_kernel(
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
+    AGAIN: tl.constexpr,
 ):
     """dx = y (dy − Σ y dy), for ROWS rows.
 
-    A row too wide for the registers of two programs at a time is read again, from the cache.
+    A row too wide for the registers of two programs at a time is read AGAIN, from the cache.
 
     Args:
         dy_ptr: rows × n at a row stride of dy_stride, read.
         y_ptr: rows × n, read.
         dx_ptr: rows × n, written.
     """
-    KEEP: tl.constexpr = "evict_last" if BLOCK > 8192 else ""
-    DROP: tl.constexpr = "evict_first" if BLOCK > 8192 else ""
+    KEEP: tl.constexpr = "evict_last" if AGAIN else ""
+    DROP: tl.constexpr = "evict_first" if AGAIN else ""
     n, dy_stride = multiple(n, UNIT), multiple(dy_stride, UNIT)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     product = widen(tl.zeros([ROWS, BLOCK], y_ptr.dtype.element_ty))
@@ -126,11 +127,14 @@ def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
     dy_rows = as_rows(dy, n)
     rows, dy_stride = dy_rows.shape[0], dy_rows.stride(0)
     dx = torch.empty_like(y)
-    ROWS, BLOCK, BLOCKS, warps = tile(n, most_blocks=2)
+    ROWS, BLOCK, BLOCKS, warps = tile(n)
+    AGAIN = 8192 < n <= BLOCK
+    # Two programs a multiprocessor; torch.compile knows no such option.
+    registers = {"maxnreg": 64} if AGAIN and not torch.compiler.is_compiling() else {}
     with on_device_of(y):
         softmax_backward_kernel[(triton.cdiv(rows, ROWS),)](
             dy_rows, y, dx, rows, n, dy_stride, unit(n, dy_stride),
-            ROWS, BLOCK, BLOCKS, num_warps=warps,
+            ROWS, BLOCK, BLOCKS, AGAIN, num_warps=16 if AGAIN else warps, **registers,
         )  # fmt: skip
     return dx
 
