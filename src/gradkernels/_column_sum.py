@@ -47,7 +47,7 @@ def column_sum(partials: Tensor, dtype: torch.dtype) -> Tensor:
     if programs == 1:
         return partials[0].to(dtype)
     total = torch.empty(n, dtype=dtype, device=partials.device)
-    BLOCK_N = power_of_2(n, 8 if partials.is_cuda else 1024)  # the interpreter's programs queue
+    BLOCK_N = power_of_2(n, 8)
     # A lone program has to have all the more rows under way.
     BLOCK_P, warps = (256, 4) if n >= 8 else (8192 // BLOCK_N, 16)
     with on_device_of(partials):
