@@ -257,12 +257,12 @@ def downloads(page: str, lesson: str, examples: list[str]) -> str:
     if not examples:
         return ""
     lines = ["## Take it with you { #take-it-with-you }", ""]
-    lines += ["| Example | As it stands here | On its own |", "|---|---|---|"]
+    lines += ["| As it stands here | On its own, kernels written out |", "|---|---|"]
     for name in examples:
         script = relative(page, f"scripts/{name}.py")
         alone = relative(page, f"standalone/{name}.py")
         file = f"{name.rpartition('/')[2]}.py"
-        lines.append(f"| `{name}` | [{file}]({script}) | [{file}, kernels written out]({alone}) |")
+        lines.append(f"| [`{file}`]({script}) | [`{file}` on its own]({alone}) |")
     book = relative(page, f"notebooks/{lesson}.ipynb")
     lines += ["", f"The whole lesson is also [a notebook]({book}) with its recorded outputs.", ""]
     return "\n".join(lines)

@@ -40,7 +40,7 @@ class FormulasTreeprocessor(Treeprocessor):
 
     def replace(self, element: Element) -> None:
         delimited = (element.text or "").strip()
-        tex = delimited[2:-2].strip()
+        tex = unescape(delimited[2:-2].strip())
         try:
             mathml = self.converter.convert_with_local_state(
                 tex, displaystyle=delimited.startswith("\\[")

@@ -27,6 +27,12 @@ def test_inline_and_display_formulas_become_mathml():
     assert "\\[" not in html
 
 
+def test_signs_that_html_escapes():
+    html = converter().convert("If $x > y$ then\n\n$$\na < b\n$$\n")
+    assert "<mi>x</mi><mo>&gt;</mo><mi>y</mi>" in html
+    assert "<mi>a</mi><mo>&lt;</mo><mi>b</mi>" in html
+
+
 def test_a_formula_in_a_table_and_in_a_heading():
     html = converter().convert("# The $x$\n\n| a |\n|---|\n| $y$ |\n")
     assert "<h1>" in html

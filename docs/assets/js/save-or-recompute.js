@@ -59,7 +59,7 @@ const TEMPLATE = `
   :focus-visible { outline: .1rem solid var(--accent, currentColor); outline-offset: .1rem; }
   .row { display: grid; grid-template-columns: 1fr auto; margin-top: .5rem; column-gap: .5rem; }
   .row output { text-align: right; }
-  .own { display: grid; gap: .8rem; grid-template-columns: 1fr 1fr; margin-top: .4rem; }
+  .own { display: grid; gap: .8rem; grid-template-columns: 1fr 1fr; margin: .4rem 0 .6rem; }
   [hidden] { display: none; }
   .off { color: var(--ink-soft, gray); }
   .bar { display: grid; grid-template-columns: 1fr auto; margin-bottom: .5rem; }
