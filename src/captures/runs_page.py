@@ -63,7 +63,7 @@ def _rows(resolver: Resolver, titles: dict[str, str], name: str) -> list[str]:
     places = _places(resolver, titles, name)
     page = f"docs/{RUNS_PAGE}"
     scripts = (
-        f"[`{name}`]({relative(page, f'scripts/{name}.py')}){{ #{entry(name)} }} "
+        f"[`{name.partition('/')[2]}`]({relative(page, f'scripts/{name}.py')}){{ #{entry(name)} }} "
         f"([on its own]({relative(page, f'standalone/{name}.py')}))"
     )
     rows = []
@@ -78,7 +78,7 @@ def _facts(transcript: Transcript) -> list[str]:
     said = transcript.provenance
     machine = f"{TITLES[transcript.machine]}: {said['device']}, driver {said['driver']}"
     facts = [said[key] for key in ("torch", "triton", "python", "date", "duration")]
-    return [machine.removesuffix(", driver unknown"), *facts]
+    return [re.sub(", driver (unknown|none)", "", machine), *facts]
 
 
 def _freshness(fresh: bool) -> str:

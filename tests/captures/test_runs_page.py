@@ -16,7 +16,7 @@ def test_every_transcript_is_a_row(sandbox) -> None:
     rows = [line for line in lines if line.startswith("|") and "---" not in line]
     assert "## B c { #b_c }" in lines
     one_gpu, one_cpu, two, three = [row for row in rows if not row.startswith("| Example")]
-    assert "`a/one`](scripts/a/one.py){ #a-one }" in one_gpu
+    assert "[`one`](scripts/a/one.py){ #a-one }" in one_gpu
     assert "GPU: a card" in one_gpu and "CPU: a processor" in one_cpu
     for fact in ("2.13.0", "3.7.1", "3.11.0", "2026-11-29", "1.5 s", "| fresh |"):
         assert fact in one_gpu and fact in one_cpu
