@@ -58,8 +58,9 @@ def test_it_still_does_after_instant_navigation(visit, site):
     seen.page.goto(home.geturl(), wait_until="networkidle")
     seen.page.evaluate("window.kept = true")
     seen.page.locator(f"a[href*='{LESSON}']:visible").first.click()
-    # The home page has a run of its own, from another lesson.
-    link = seen.page.locator("a.run-script[href*='runnable/graph_node/']:visible").first
+    # The home page has a run of its own, which the lesson's would be taken for.
+    seen.page.locator("h1", has_text="graph node").wait_for(timeout=10_000)
+    link = seen.page.locator("a.run-script:visible").first
     link.wait_for(timeout=10_000)
     assert seen.page.evaluate("window.kept"), "the page was loaded anew, not navigated instantly"
     script = published(seen.page, link)
