@@ -40,3 +40,26 @@ class Square(torch.autograd.Function):
 @pytest.fixture
 def square():
     return Square.apply
+
+
+@pytest.fixture
+def scaling():
+    """w·x for a scalar w, whose dw is what `dw(x, dy)` makes of it."""
+
+    def operation(dw):
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                ctx.save_for_backward(x, w)
+                return w * x
+
+            @staticmethod
+            def backward(ctx, dy):
+                if torch.is_grad_enabled():
+                    raise RuntimeError("first derivatives only")
+                x, w = ctx.saved_tensors
+                return w * dy, dw(x, dy).to(w.dtype)
+
+        return Scale.apply
+
+    return operation

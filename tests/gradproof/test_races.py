@@ -22,23 +22,10 @@ def gpu(monkeypatch):
     monkeypatch.setattr(Subject, "cuda", True)
 
 
-def scaled(lost):
+@pytest.fixture
+def scaled(scaling):
     """w·x whose dw misses the contributions that `lost(dy)` names."""
-
-    class Scale(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, w):
-            ctx.save_for_backward(x, w)
-            return w * x
-
-        @staticmethod
-        def backward(ctx, dy):
-            if torch.is_grad_enabled():
-                raise RuntimeError("first derivatives only")
-            x, w = ctx.saved_tensors
-            return w * dy, (x * dy * ~lost(dy)).sum()
-
-    return Scale.apply
+    return lambda lost: scaling(lambda x, dy: (x * dy * ~lost(dy)).sum())
 
 
 def none(dy):
@@ -51,13 +38,13 @@ def some(dy):
     return (torch.arange(dy.numel()) + start).remainder(dy.numel()).view(dy.shape) < dy.numel() / 8
 
 
-def test_one_that_needs_many_programs_is_no_size_limit():
+def test_one_that_needs_many_programs_is_no_size_limit(scaled):
     report = prove(scaled(lambda dy: some(dy) if dy.numel() > 2000 else none(dy)), (X, W), scale)
     assert report.traps == ("not-deterministic",), str(report)
     assert report.seen_by == ("sizes", "precision")[: len(report.seen_by)]
 
 
-def test_one_that_bites_at_the_first_call_of_a_size_is_no_first_call(gpu):
+def test_one_that_bites_at_the_first_call_of_a_size_is_no_first_call(scaled, gpu):
     seen = set()
 
     def lost(dy):
@@ -71,7 +58,7 @@ def test_one_that_bites_at_the_first_call_of_a_size_is_no_first_call(gpu):
 
 
 @pytest.mark.parametrize("call", [50, 60, 75, 100])
-def test_one_that_bites_once_is_nothing_else(gpu, call):
+def test_one_that_bites_once_is_nothing_else(scaled, gpu, call):
     calls = []
 
     def lost(dy):
@@ -91,6 +78,6 @@ def test_what_is_right_passes_as_on_a_gpu(gpu, op):
     assert report.ok, str(report)
 
 
-def test_without_a_race_a_size_limit_is_one():
+def test_without_a_race_a_size_limit_is_one(scaled):
     report = prove(scaled(lambda dy: dy.abs() * (dy.numel() > 2000) > 0.5), (X, W), scale)
     assert "size-limit" in report.traps, str(report)

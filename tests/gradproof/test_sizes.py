@@ -11,23 +11,10 @@ def scale(x, w):
     return w * x
 
 
-def scaled(total):
+@pytest.fixture
+def scaled(scaling):
     """w·x, where `total` sums the terms of dw."""
-
-    class Scale(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, w):
-            ctx.save_for_backward(x, w)
-            return w * x
-
-        @staticmethod
-        def backward(ctx, dy):
-            if torch.is_grad_enabled():
-                raise RuntimeError("first derivatives only")
-            x, w = ctx.saved_tensors
-            return w * dy, total(x.double() * dy.double()).to(w.dtype)
-
-    return Scale.apply
+    return lambda total: scaling(lambda x, dy: total(x.double() * dy.double()))
 
 
 def given(dtype):
@@ -36,7 +23,7 @@ def given(dtype):
 
 
 @pytest.mark.parametrize("block", [8, 16, 32, 128])
-def test_a_narrow_accumulator_has_no_ragged_edge(block):
+def test_a_narrow_accumulator_has_no_ragged_edge(scaled, block):
     def total(terms):
         padded = torch.nn.functional.pad(terms.flatten(), (0, -terms.numel() % block))
         partials = padded.view(-1, block).sum(1).half().numpy()
@@ -47,7 +34,7 @@ def test_a_narrow_accumulator_has_no_ragged_edge(block):
 
 
 @pytest.mark.parametrize("block", [4, 16, 64, 128, 256])
-def test_a_lost_tail_is_a_ragged_edge(block):
+def test_a_lost_tail_is_a_ragged_edge(scaled, block):
     def total(terms):
         whole = terms.numel() // block * block
         return terms.flatten()[:whole].sum()
@@ -57,7 +44,7 @@ def test_a_lost_tail_is_a_ragged_edge(block):
     assert f"multiples of {block} are right" in report.findings[0].beside
 
 
-def test_an_error_at_two_large_sizes_is_no_ragged_edge():
+def test_an_error_at_two_large_sizes_is_no_ragged_edge(scaled):
     def total(terms):
         return terms.sum() * (1.01 if terms.numel() in (256, 257, 2**20, 2**20 + 1) else 1)
 
