@@ -41,7 +41,8 @@ def prove(
 ) -> Report:
     """Run every probe on `op` and say what holds and which traps it fell into.
 
-    Nothing is left behind: inputs, `.grad`, the random state and global settings are as before.
+    Nothing is left behind: inputs, `.grad`, a module's buffers, generators, the random state and
+    global settings are as before.
 
     Args:
         op: any differentiable callable: `Function.apply`, an `nn.Module`, a custom op, a function.
@@ -94,7 +95,7 @@ class Prover:
     def __init__(self, subject: Subject, planned: Collection[str] = ()):
         self.subject = subject
         self._steady = True  # as far as the probe determinism has said
-        with quiet():
+        with quiet(), subject.state.kept():
             check_alone(subject)
             self._obstacle = _obstacle(subject)
             if self._obstacle is None:
@@ -115,7 +116,7 @@ class Prover:
             return _result(probe.name, [finding])
         if obstacle is not None and not spared:
             return ProbeResult(probe.name, skipped=obstacle.reason)
-        with quiet():
+        with quiet(), self.subject.state.kept():
             result = _result(probe.name, self._remarks(probe, self.subject))
             result = self._asked_again(probe, result)
         self._steady &= probe.name != DETERMINISM.name or not result.findings

@@ -117,13 +117,17 @@ def _trouble(subject: Subject) -> Trouble:
     try:
         verdict = judge(subject, gross=GROSS_SIZE)
     except OpError as raised:
-        # With no reference to say that it should run there, a forward that raises has refused.
-        refused = raised.refusal or (subject.reference is None and raised.stage == "forward")
+        # With no reference to say that it should run there, a forward that raises has refused; and
+        # where a module's buffers have sizes of their own, no reference can say that.
+        unasked = subject.reference is None or bool(subject.state.buffers)
+        refused = raised.refusal or (unasked and raised.stage == "forward")
         return raised if refused else (f"the {raised.stage} raises {raised}", ("y",))
     except NoOutputError as error:
         return str(error), ("y",)
     except NoGraphError:
         return "the output has no grad_fn", ("y",)
+    if subject.state.outgrown:
+        return OpError("forward", ValueError("a buffer would have to change its size"))
     if verdict.right:
         return RIGHT
     said = [f"{name} is {mismatch}" for name, mismatch in verdict.outputs]
