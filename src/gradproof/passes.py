@@ -55,6 +55,14 @@ class OpError(FailedCallError):
         return self.stage == "forward" and deliberate
 
 
+class NoTruthError(OpError):
+    """The reference raises on these values, whatever the op does: nothing is asked of it there."""
+
+    @property
+    def refusal(self) -> bool:
+        return True
+
+
 def as_raised(stage: str, error: BaseException) -> FailedCallError:
     return (LostDeviceError if lost_device(error) else OpError)(stage, error)
 

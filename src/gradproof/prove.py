@@ -14,7 +14,14 @@ from typing import Any
 import torch
 
 from gradproof.case import Case
-from gradproof.passes import LostDeviceError, NoGraphError, NoOutputError, OpError, lost_device
+from gradproof.passes import (
+    LostDeviceError,
+    NoGraphError,
+    NoOutputError,
+    NoTruthError,
+    OpError,
+    lost_device,
+)
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.probes import PROBES
 from gradproof.probes.determinism import DETERMINISM
@@ -149,6 +156,8 @@ class Prover:
                 remarks.append(remark)
         except LostDeviceError as lost:
             remarks.append(Finding("illegal-address", str(lost)))
+        except NoTruthError as raised:
+            remarks.append(Note(f"the reference raises {raised}"))
         except OpError as raised:
             if not remarks:
                 remarks.append(Finding(f"{raised.stage}-raises", str(raised)))

@@ -67,15 +67,14 @@ def _microbatches(subject: Subject) -> Iterator[Remark]:
     spans = [slice(0, cut), slice(cut, batch.size)]
     try:
         outputs, got = _in_parts(subject.op, subject, subject.inputs, batch, spans)
+        want = list(subject.base.gradients)
+        if subject.reference is not None:
+            inputs = converted(subject.inputs, torch.float64)
+            _, want = _in_parts(subject.reference.function, subject, inputs, batch, spans)
+        elif not _same_outputs(subject, batch, outputs):
+            return  # a part does not compute what the whole does there: noise, or a mean
     except OpError:
         return
-    if subject.reference is not None:
-        inputs = converted(subject.inputs, torch.float64)
-        _, want = _in_parts(subject.reference.function, subject, inputs, batch, spans)
-    elif _same_outputs(subject, batch, outputs):
-        want = list(subject.base.gradients)
-    else:
-        return  # a part does not compute what the whole does there: noise, or a mean over the batch
     truth = subject.oracle.truth(subject.inputs, subject.wrt, subject.dy)
     for k, (a, b) in enumerate(zip(got, want, strict=True)):
         name, scale, honest = subject.gradient_names[k], subject.scales[k], truth.gradients[k]
