@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gradproof.judge import is_right
-from gradproof.passes import OpError, backward, forward, leaves
+from gradproof.passes import OpError, backward, forward, leaves, seeded
 from gradproof.probe import Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.sizing import Axis, axes
@@ -55,7 +55,8 @@ def _twice(subject: Subject) -> Iterator[Remark]:
 
 def _into_grad(outputs: Sequence[Tensor], dy: Sequence[Tensor]) -> None:
     live = [(y, duplicate(d)) for y, d in zip(outputs, dy, strict=True) if y.requires_grad]
-    torch.autograd.backward([y for y, _ in live], [d for _, d in live])
+    with seeded(1, outputs):
+        torch.autograd.backward([y for y, _ in live], [d for _, d in live])
 
 
 def _microbatches(subject: Subject) -> Iterator[Remark]:

@@ -161,7 +161,9 @@ def _diagnosed(
         mine = [t for t in wrong if t.alone(axis)]
         if mine:
             given = mine[0].names[0] not in known
-            yield _one_axis(subject, axis, mine, [t for t in right if t.alone(axis)], given)
+            told = _one_axis(subject, axis, mine, [t for t in right if t.alone(axis)], given)
+            if given or told.trap != "wrong-at-some-sizes":  # what is wrong as given is no news
+                yield told
 
 
 def _races(subject: Subject, trial: Trial) -> list[Finding]:
@@ -233,11 +235,14 @@ def _with_neighbours(
 def _block(bad: Sequence[int], good: Sequence[int]) -> int:
     """The smallest power of two none of whose multiples is wrong; 1 if there is none.
 
-    Nor is there one if many sizes are right between the wrong ones and multiples of it no more.
+    Nor is there one if many sizes are right between the wrong ones and multiples of it no more, or if
+    all of these are beyond the wrong ones.
     """
     for k in range(1, 12):
         multiples = [n for n in good if n % 2**k == 0]
         if multiples and all(n % 2**k for n in bad):
+            if min(multiples) > max(bad):  # an error that fades as sizes grow
+                return 1
             contrary = [n for n in good if n > min(bad) and n % 2**k]
             return int(2**k) if 2 * len(contrary) <= len(bad) else 1
     return 1
