@@ -98,7 +98,8 @@ def _up(subject: Subject, axis: Axis, climb: Climb) -> Iterator[tuple[Mapping[Ax
                 yield changed, _trouble(variant)
                 continue
             higher, trouble = climb.after(elements_of(subject, changed), partial(_trouble, variant))
-            climb = higher if trouble == RIGHT else climb  # a run cut short measures nothing
+            # A run cut short measures too little.
+            climb = higher if trouble == RIGHT or higher.slope > climb.slope else climb
             yield changed, trouble
 
 
