@@ -97,7 +97,9 @@ def nonlinear(wrong: Wrong) -> tuple[str, str] | None:
     halved = _scaled_run(wrong.subject, wrong.dy, 0.5)
     other = None if halved is None else halved.gradients[wrong.position]
     off = _off_scale(wrong.got, other, 0.5, 0)
-    return ("not-linear-in-dy", f"with dy/2 it is not halved, by {number(2 * off)}") if off else None
+    return (
+        ("not-linear-in-dy", f"with dy/2 it is not halved, by {number(2 * off)}") if off else None
+    )
 
 
 def nonlinear_in_dy(subject: Subject, halved: bool = True) -> Iterator[Finding]:
@@ -117,7 +119,10 @@ def nonlinear_in_dy(subject: Subject, halved: bool = True) -> Iterator[Finding]:
 
 def _narrow(subject: Subject) -> bool:
     """Whether a number of some gradient ends at 65504."""
-    return any(y.dtype == torch.float16 for y in (*subject.base.outputs, *(subject.inputs[i] for i in subject.wrt)))
+    return any(
+        y.dtype == torch.float16
+        for y in (*subject.base.outputs, *(subject.inputs[i] for i in subject.wrt))
+    )
 
 
 def _scaled_run(subject: Subject, dy: tuple[Tensor, ...], factor: float) -> Pass | None:

@@ -79,9 +79,9 @@ class Reference:
             raise NoTruthError(raised.stage, raised.error) from None
 
     def check_takes(self, inputs: Sequence[Any]) -> None:
-        """Raise NoTruthError if it does not run on these values, wide or (but for halves) as given."""
+        """Raise NoTruthError if it does not run on these values, in fp64 or (but a half) as given."""
         given = working_dtype(inputs)
-        for dtype in {torch.float64, torch.float64 if given in HALF else given}:
+        for dtype in (torch.float64,) if given in HALF else (torch.float64, given):
             try:
                 forward(self.function, converted(inputs, dtype))
             except OpError as raised:
@@ -224,7 +224,9 @@ class FiniteDifferences:
             raise NoTruthError(raised.stage, raised.error) from None
         upstream = [d.double() for d in dy]
         dtype = working_dtype(inputs)
-        moved = sum(float((y.double() * d).abs().sum()) for y, d in zip(wide, upstream, strict=True))
+        moved = sum(
+            float((y.double() * d).abs().sum()) for y, d in zip(wide, upstream, strict=True)
+        )
         rounding = torch.finfo(torch.float64).eps * moved / self._step
         gradients = []
         for i, mine, reaching in zip(wrt, rises, reach, strict=True):
@@ -335,9 +337,7 @@ def _moved(inputs: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _slopes(
-    x: Tensor, rises: Rises, dy: Sequence[Tensor]
-) -> tuple[Tensor, Tensor]:
+def _slopes(x: Tensor, rises: Rises, dy: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """The gradient, extrapolated from both steps, and how far they disagree."""
     value = torch.full(x.shape, torch.nan, dtype=torch.float64, device=x.device)
     noise = torch.full_like(value, torch.inf)

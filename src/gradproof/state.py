@@ -59,7 +59,8 @@ class State:
     @property
     def outgrown(self) -> bool:
         """Whether a call has left a buffer of another size: it was not made for such inputs."""
-        return any(m._buffers[n].shape != b.shape for m, n, b in self.buffers)
+        left = ((m._buffers[n], b) for m, n, b in self.buffers)
+        return any(now is None or now.shape != b.shape for now, b in left)
 
     def reseeded(self, seed: int) -> State:
         """The same, with generators that give other numbers."""

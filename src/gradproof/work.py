@@ -2,9 +2,9 @@
 
 In Triton's interpreter an op costs what its calls of Python functions cost, about half a second for
 a million; in torch itself, what its operations cost: each counts as one call, and as one more for a
-thousand elements. What a probe can afford to try is decided by these numbers, which are the same on every
-machine: were it decided by a clock, a report would say one thing on a fast machine and another on a
-slow one.
+thousand elements. What a probe can afford to try is decided by their number, which is the same on
+every machine: were it decided by a clock, a report would say one thing on a fast machine and
+another on a slow one.
 """
 
 from __future__ import annotations

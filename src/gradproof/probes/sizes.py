@@ -236,8 +236,8 @@ def _with_neighbours(
 def _block(bad: Sequence[int], good: Sequence[int]) -> int:
     """The smallest power of two none of whose multiples is wrong; 1 if there is none.
 
-    Nor is there one if many sizes are right between the wrong ones and multiples of it no more, or if
-    all of these are beyond the wrong ones.
+    Nor is there one if many sizes are right between the wrong ones and multiples of it no more, or
+    if all of these are beyond the wrong ones.
     """
     for k in range(1, 12):
         multiples = [n for n in good if n % 2**k == 0]
