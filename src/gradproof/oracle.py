@@ -79,7 +79,7 @@ class Reference:
             raise NoTruthError(raised.stage, raised.error) from None
 
     def check_takes(self, inputs: Sequence[Any]) -> None:
-        """Raise NoTruthError if it does not run on these values, in fp64 or (but a half) as given."""
+        """Raise NoTruthError if it does not run on these values, in fp64 or (no half) as given."""
         given = working_dtype(inputs)
         for dtype in (torch.float64,) if given in HALF else (torch.float64, given):
             try:

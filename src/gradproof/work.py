@@ -1,8 +1,8 @@
 """How much work a run of an op is: calls and elements, never seconds.
 
 In Triton's interpreter an op costs what its calls of Python functions cost, about half a second for
-a million; in torch itself, what its operations cost: each counts as one call, and as one more for a
-thousand elements. What a probe can afford to try is decided by their number, which is the same on
+a million; in torch itself, what its operations cost: each counts as five calls, and as one more for
+a thousand elements. What a probe can afford to try is decided by their number, which is the same on
 every machine: were it decided by a clock, a report would say one thing on a fast machine and
 another on a slow one.
 """
@@ -30,6 +30,7 @@ from gradproof.subject import Subject
 T = TypeVar("T")
 
 MOST_CALLS = 540_000  # in one run, or
+CALLS_AN_OPERATION = 5
 ELEMENTS_A_CALL = 1000
 MOST_TIMES = 2.0  # as often what the run on the inputs given takes
 
@@ -102,10 +103,10 @@ class Operations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if not func.is_view:
+        if not getattr(func, "is_view", False):
             made = result if isinstance(result, tuple | list) else (result,)
             sizes = [t.numel() for t in (*args, *made) if isinstance(t, Tensor)]
-            self.calls += 1 + max(sizes, default=0) // ELEMENTS_A_CALL
+            self.calls += CALLS_AN_OPERATION + max(sizes, default=0) // ELEMENTS_A_CALL
         return result
 
     @classmethod
@@ -121,9 +122,8 @@ def _no_work(code: CodeType | str) -> bool:
     the same kernel would seem to work harder.
     """
     return isinstance(code, CodeType) and (
-        code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>")
+        code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "__torch_dispatch__")
         or code is inspect.ismodule.__code__
-        or code.co_filename == __file__
         or code.co_filename.startswith(_TORCH)
     )
 

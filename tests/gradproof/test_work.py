@@ -108,7 +108,7 @@ def test_what_costs_the_same_at_any_size_is_climbed_to_the_top():
 
 def test_elements_count_as_well():
     x = torch.ones(1000, 1000)
-    assert counted(lambda: x.exp())[0] == counted(lambda: x[:1, :1].exp())[0] + 1000 == 1002
+    assert counted(lambda: x.exp())[0] == counted(lambda: x[:1, :1].exp())[0] + 1000 == 1006
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU has no limit, so nothing is counted")

@@ -23,7 +23,7 @@ from gradproof.tolerance import Expected, compare
 CONDITIONING = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Slot:
     """An input by its position, or a dy by its number, and the tensor that stands there."""
 
@@ -52,19 +52,26 @@ def layouts(subject: Subject) -> Iterator[Remark]:
         Slot("dy" if len(subject.dy) == 1 else f"dy{k}", d, which=k)
         for k, d in enumerate(subject.dy)
     ]
-    for slots in (inputs, dys):
-        for slot in () if _all_agree(subject, slots) else slots:
-            yield from _one(subject, slot)
+    together = [group for group in ([*inputs, *dys], inputs) if _kept_apart(group)]
+    agree = together[0] if together and _all_agree(subject, together[0]) else []
+    for slot in (*inputs, *dys):
+        if slot not in agree:
+            yield from _one(subject, slot, slot.variants)
+        elif slot.which is not None:  # beside plain inputs, as autograd hands it over most often
+            yield from _one(subject, slot, list(expanded(slot.tensor)))
     tried = sum(len(slot.variants) for slot in (*inputs, *dys))
     yield Tried(f"{count(tried, 'layout')} of inputs and dy")
 
 
+def _kept_apart(slots: Sequence[Slot]) -> bool:
+    """Whether there are layouts enough that no two slots ever have the same."""
+    return len(slots) > 1 and all(
+        turn < how_many for slot, turn in _turns(slots) if (how_many := _layouts_of(slot))
+    )
+
+
 def _all_agree(subject: Subject, slots: Sequence[Slot]) -> bool:
-    """Whether no layout makes a difference; False too where that takes one slot after another."""
-    if len(slots) < 2 or any(
-        turn >= how_many for slot, turn in _turns(slots) if (how_many := _layouts_of(slot))
-    ):
-        return False
+    """Whether no layout makes a difference."""
     return all(_agrees(subject, laid) for laid in (*_gaps_alone(slots), *_all_at_once(slots)))
 
 
@@ -79,14 +86,15 @@ def _all_at_once(slots: Sequence[Slot]) -> Iterator[Laid]:
     """Each slot goes through its layouts, in each run every slot in another: few runs if all hold.
 
     Strides of one that are taken for another's show all the more. Layouts with stride 0 keep apart:
-    they change the values.
+    they change the values, and those of dy come alone.
     """
-    for kind in (rearranged, expanded):
-        variants = [list(kind(slot.tensor)) for slot in slots]
+    inputs = [slot for slot in slots if slot.which is None]
+    for kind, several in ((rearranged, slots), (expanded, inputs)):
+        variants = [list(kind(slot.tensor)) for slot in several]
         for turn in range(max(map(len, variants))):
             yield [
                 (slot, mine[(turn + ahead) % len(mine)][1])
-                for (slot, ahead), mine in zip(_turns(slots), variants, strict=True)
+                for (slot, ahead), mine in zip(_turns(several), variants, strict=True)
                 if mine
             ]
 
@@ -108,13 +116,13 @@ def _agrees(subject: Subject, laid: Laid) -> bool:
         return False
 
 
-def _one(subject: Subject, slot: Slot) -> Iterator[Remark]:
-    """Every layout of one tensor, gathered into one finding."""
+def _one(subject: Subject, slot: Slot, variants: Sequence[tuple[str, Tensor]]) -> Iterator[Remark]:
+    """These layouts of one tensor, gathered into one finding."""
     wrong: list[str] = []
     right: list[str] = []
     seen: list[str] = []
     refused: list[tuple[str, OpError]] = []
-    for label, tensor in slot.variants:
+    for label, tensor in variants:
         try:
             differences = _differences(subject, [(slot, tensor)])
         except OpError as raised:
