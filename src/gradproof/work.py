@@ -77,6 +77,7 @@ def counted(run: Callable[[], T]) -> tuple[float, T]:
 
     Operations of torch count with their elements instead of the Python functions on the way.
     """
+    operations = Operations()
     profiler = cProfile.Profile(subcalls=False, builtins=False)
     try:
         if sys.getprofile() is not None:
@@ -84,7 +85,6 @@ def counted(run: Callable[[], T]) -> tuple[float, T]:
         profiler.enable()
     except ValueError:  # from Python 3.12 on, enable itself says that another one is active
         return math.inf, run()
-    operations = Operations()
     try:
         with operations:
             result = run()
