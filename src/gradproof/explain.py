@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -40,12 +40,16 @@ class Wrong:
         where = f"{self.situation}, " if self.situation else ""
         return f"{where}{self.name} is {self.mismatch}"
 
-    def is_explained_by(self, value: Tensor) -> bool:
-        """Whether the op returned `value`, to the accuracy asked of the truth."""
+    def is_explained_by(self, value: Tensor, times: float = 1.0) -> bool:
+        """Whether the op returned `value`, to the accuracy asked of the truth, so many times it."""
         if value.shape != self.got.shape:
             return False
-        return compare(self.got, replace(self.expected, value=value.double())) is None
+        tolerance = self.expected.tolerance * max(times, 1.0)
+        return compare(self.got, Expected(value.double(), tolerance)) is None
 
+
+LINEAR = 32  # roundings of the largest entry, by which two honest runs may differ;
+GROSS = 1e-3  # of it, where nothing is known to be wrong: sums may cancel, in any order
 
 Hypothesis = Callable[[Wrong], tuple[str, str] | None]
 
@@ -90,29 +94,51 @@ def ignores_dy(wrong: Wrong) -> tuple[str, str] | None:
 
 
 def nonlinear(wrong: Wrong) -> tuple[str, str] | None:
-    detail = _halving_differs(wrong.subject, wrong.dy, wrong.position, wrong.got)
-    return ("not-linear-in-dy", detail) if detail else None
+    halved = _scaled_run(wrong.subject, wrong.dy, 0.5)
+    other = None if halved is None else halved.gradients[wrong.position]
+    off = _off_scale(wrong.got, other, 0.5, 0)
+    return (
+        ("not-linear-in-dy", f"with dy/2 it is not halved, by {number(2 * off)}") if off else None
+    )
 
 
-def nonlinear_in_dy(subject: Subject) -> Finding | None:
-    """Needs no truth: a backward must give half for half of dy, whatever the op."""
-    for position, got in enumerate(subject.base.gradients):
-        detail = "" if got is None else _halving_differs(subject, subject.dy, position, got)
-        if detail:
-            name = subject.gradient_names[position]
-            return Finding("not-linear-in-dy", f"{name}: {detail}", about=name)
-    return None
+def nonlinear_in_dy(subject: Subject, halved: bool = True) -> Iterator[Finding]:
+    """Needs no truth: what is done to dy is done to the gradient, be it halved or loss-scaled."""
+    loss_scale = 2.0**4 if _narrow(subject) else 2.0**16
+    for factor in (0.5, loss_scale)[not halved :]:
+        if (scaled := _scaled_run(subject, subject.dy, factor)) is None:
+            continue
+        for name, got, other in zip(
+            subject.gradient_names, subject.base.gradients, scaled.gradients, strict=True
+        ):
+            if got is not None and (off := _off_scale(got, other, factor, GROSS)):
+                said = f"with {factor:g}·dy it is not {factor:g} times as large, by {number(off)}"
+                yield Finding("not-linear-in-dy", f"{name}: {said}", about=name)
+                return
 
 
-def _halving_differs(subject: Subject, dy: tuple[Tensor, ...], position: int, got: Tensor) -> str:
-    halved = tuple(d / 2 for d in dy)  # a power of two: exact in every dtype
-    other = _gradient(subject, halved, position)
+def _narrow(subject: Subject) -> bool:
+    """Whether a number of some gradient ends at 65504."""
+    return any(
+        y.dtype == torch.float16
+        for y in (*subject.base.outputs, *(subject.inputs[i] for i in subject.wrt))
+    )
+
+
+def _scaled_run(subject: Subject, dy: tuple[Tensor, ...], factor: float) -> Pass | None:
+    try:
+        return subject.run(tuple(d * factor for d in dy))  # a power of two: exact in every dtype
+    except (OpError, NoGraphError):
+        return None
+
+
+def _off_scale(got: Tensor, other: Tensor | None, factor: float, gross: float) -> float:
+    """How far `other` is from `factor` times `got`; 0 for rounding or where it overflows."""
+    allowed = max(LINEAR * torch.finfo(got.dtype).eps, gross)
     if other is None or not bool(torch.isfinite(other).all()):
-        return ""
-    difference = largest(other.double() * 2 - got.double())
-    if difference <= 32 * torch.finfo(got.dtype).eps * largest(got):
-        return ""
-    return f"with dy/2 it is not halved, by {number(difference)}"
+        return 0.0
+    off = largest(other.double() - factor * got.double())
+    return off if off > allowed * factor * largest(got) else 0.0
 
 
 def constant_factor(wrong: Wrong) -> tuple[str, str] | None:
@@ -124,7 +150,7 @@ def constant_factor(wrong: Wrong) -> tuple[str, str] | None:
     factor = float(ratios.median())
     if not math.isfinite(factor) or abs(factor) < 1e-6:
         return None
-    if not wrong.is_explained_by(truth * factor):
+    if not wrong.is_explained_by(truth * factor, abs(factor)):
         return None
     if abs(factor + 1) < 0.01:
         return "wrong-sign", "it is −1 times the right one"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gradproof.explain import Wrong, explain
 from gradproof.oracle import working_dtype
-from gradproof.passes import Pass
+from gradproof.passes import OpError, Pass
 from gradproof.report import Finding
 from gradproof.subject import Subject, output_name
 from gradproof.tensors import describe, largest, short
@@ -71,9 +71,17 @@ class Verdict:
 
 
 def judge(subject: Subject, situation: str = "", gross: float = 0.0) -> Verdict:
-    """Run `subject` and compare with its oracle; errors below `gross` of the scale are let pass."""
+    """Run `subject` and compare with its oracle; errors below `gross` of the scale are let pass.
+
+    Raises OpError where the op raises, NoTruthError where its reference does, if that does too.
+    """
     assert subject.oracle is not None
-    done, dy = subject.base, subject.dy
+    try:
+        done, dy = subject.base, subject.dy
+    except OpError:
+        if subject.reference is not None:
+            subject.reference.check_takes(subject.inputs)
+        raise
     truth = subject.oracle.truth(subject.inputs, subject.wrt, dy)
     wrong_outputs: list[tuple[str, Mismatch | str]] = []
     for i, (y, expected) in enumerate(zip(done.outputs, truth.outputs, strict=True)):

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from gradproof.passes import NoGraphError, OpError, differentiate, forward, leaves
+from gradproof.passes import (
+    NoGraphError,
+    NoTruthError,
+    OpError,
+    differentiate,
+    forward,
+    leaves,
+)
 from gradproof.tensors import HALF, converted, draw, is_float, largest, short
-from gradproof.tolerance import Expected, allowed
+from gradproof.tolerance import Expected, allowed, compare
 
 
 @dataclass(frozen=True)
@@ -27,10 +34,13 @@ class Oracle(Protocol):
     @property
     def name(self) -> str: ...
 
-    def truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth: ...
+    def truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
+        """Raises NoTruthError where there is none."""
+        ...
 
 
 Rise = tuple[Tensor, ...]  # of each output
+Rises = dict[int, tuple[Rise, Rise]]  # of each place
 
 STEP = 2.0**-10  # relative; where the formula jumps, a smaller one would count the jump for more
 
@@ -63,6 +73,21 @@ class Reference:
         return self.at(torch.float64, inputs, wrt, dy)
 
     def truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
+        try:
+            return self._truth(inputs, wrt, dy)
+        except OpError as raised:
+            raise NoTruthError(raised.stage, raised.error) from None
+
+    def check_takes(self, inputs: Sequence[Any]) -> None:
+        """Raise NoTruthError if it does not run on these values, in fp64 or (no half) as given."""
+        given = working_dtype(inputs)
+        for dtype in (torch.float64,) if given in HALF else (torch.float64, given):
+            try:
+                forward(self.function, converted(inputs, dtype))
+            except OpError as raised:
+                raise NoTruthError(raised.stage, raised.error) from None
+
+    def _truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
         if any(isinstance(x, Tensor) and x.numel() == 0 for x in inputs):
             return self._truth_of_nothing(inputs, wrt, dy)
         dtype = working_dtype(inputs)
@@ -113,13 +138,7 @@ class Reference:
         dy: Sequence[Tensor],
     ) -> list[float]:
         """How fast each result changes with relative changes of the inputs, at its largest."""
-        moved = [
-            x.double() * (1 + STEP * draw(x.shape, torch.float64, x.device, 40 + i).sign())
-            if is_float(x)
-            else x
-            for i, x in enumerate(inputs)
-        ]
-        outputs, gradients = self.exact(moved, wrt, dy)
+        outputs, gradients = self.exact(_moved(converted(inputs, torch.float64)), wrt, dy)
         return [largest(a - b) / STEP for a, b in zip((*outputs, *gradients), exact, strict=True)]
 
     def _with_signs_drawn(
@@ -194,36 +213,110 @@ class FiniteDifferences:
     def name(self) -> str:
         return f"finite differences in {short(self.dtype)}"
 
+    @property
+    def _step(self) -> float:
+        return 1e-5 if self.dtype == torch.float64 else 2e-2
+
     def truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
-        mine = list(converted(inputs, self.dtype))
+        try:
+            wide, reach, rises = self._measured(inputs, wrt)
+        except OpError as raised:
+            raise NoTruthError(raised.stage, raised.error) from None
         upstream = [d.double() for d in dy]
         dtype = working_dtype(inputs)
+        moved = sum(
+            float((y.double() * d).abs().sum()) for y, d in zip(wide, upstream, strict=True)
+        )
+        rounding = torch.finfo(torch.float64).eps * moved / self._step
         gradients = []
-        for i, rises in zip(wrt, self._rises(inputs, mine, wrt), strict=True):
-            value, noise = _slopes(mine[i], rises, upstream)
+        for i, mine, reaching in zip(wrt, rises, reach, strict=True):
+            value, noise = _slopes(inputs[i], mine, upstream)
+            value.view(-1)[reaching] = torch.nan
+            value[value.abs() > torch.finfo(inputs[i].dtype).max] = torch.nan
+            value[value.abs() <= rounding] = 0
             scale = largest(value)
             expected = allowed(value, _coarser(dtype, self.dtype), longest(inputs, dy), scale, 0, 0)
             slack = 4 * noise + 1e-7 * scale
             gradients.append(Expected(value, expected.tolerance + slack))
         return Truth((None,) * len(dy), tuple(gradients))
 
-    def _rises(
-        self, inputs: Sequence[Any], mine: list[Any], wrt: Sequence[int]
-    ) -> list[dict[int, tuple[Rise, Rise]]]:
-        """For each input and place, ∂outputs/∂place with twice the step, and with the step."""
+    def _measured(
+        self, inputs: Sequence[Any], wrt: Sequence[int]
+    ) -> tuple[tuple[Tensor, ...], list[list[int]], list[Rises]]:
+        """The outputs in our dtype, `_reach` and `_rises`, kept for the next dy."""
         key = (*inputs, *wrt)
         known = self._last.get("key", ())
         if len(key) != len(known) or any(a is not b for a, b in zip(key, known, strict=True)):
-            step = 1e-5 if self.dtype == torch.float64 else 2e-2
-            rises = [
-                {
-                    k: (self._rise(mine, i, k, 2 * step), self._rise(mine, i, k, step))
-                    for k in _sample_places(mine[i].numel(), self.sample)
-                }
-                for i in wrt
-            ]
-            self._last.update(key=key, rises=rises)
-        return self._last["rises"]
+            mine = list(converted(inputs, self.dtype))
+            wide = forward(self.function, leaves(mine, ()))
+            rises = self._rises(mine, wrt)
+            found = wide, self._reach(inputs, mine, wide, wrt, rises), rises
+            self._last.update(key=key, found=found)
+        return self._last["found"]
+
+    def _reach(
+        self,
+        inputs: Sequence[Any],
+        mine: list[Any],
+        wide: tuple[Tensor, ...],
+        wrt: Sequence[int],
+        rises: list[Rises],
+    ) -> list[list[int]]:
+        """The places of each input that reach an output which is another in the dtype given.
+
+        It overflows there, or the formula has constants that depend on the dtype (the eps that
+        `F.rms_norm` has by default): our slope is not the op's.
+        """
+        if working_dtype(inputs) == self.dtype:
+            return [[] for _ in wrt]
+        given = forward(self.function, leaves(inputs, ()))
+        unlike = self._unlike(inputs, given, mine, wide)
+        if not any(bool(u.any()) for u in unlike):
+            return [[] for _ in wrt]
+
+        def reaches(i: int, k: int, rise: Rise) -> bool:
+            x = inputs[i].clone()
+            x.view(-1)[k] *= 2
+            there = forward(self.function, leaves((*inputs[:i], x, *inputs[i + 1 :]), ()))
+            return any(
+                bool(((r != 0) | (a != b))[u].any())
+                for r, a, b, u in zip(rise, given, there, unlike, strict=True)
+            )
+
+        return [
+            [k for k, (_, rise) in places.items() if reaches(i, k, rise)]
+            for i, places in zip(wrt, rises, strict=True)
+        ]
+
+    def _unlike(
+        self,
+        inputs: Sequence[Any],
+        given: tuple[Tensor, ...],
+        mine: list[Any],
+        wide: tuple[Tensor, ...],
+    ) -> list[Tensor]:
+        """Where each output is further from the one in our dtype than rounding takes it."""
+        dtype = working_dtype(inputs)
+        moved = forward(self.function, leaves(_moved(mine), ()))
+        unlike, length = [], longest(inputs, wide)
+        for y, t, m in zip(given, wide, moved, strict=True):
+            condition = largest(m.double() - t.double()) / STEP
+            expected = allowed(t.double(), dtype, length, largest(t), 0, math.inf, condition)
+            # A slope may be off by far more than the output is: what is surely like is asked.
+            found = compare(y, replace(expected, tolerance=expected.tolerance / 4))
+            unlike.append(torch.zeros_like(y, dtype=torch.bool) if found is None else found.wrong)
+        return unlike
+
+    def _rises(self, mine: list[Any], wrt: Sequence[int]) -> list[Rises]:
+        """For each input and place, ∂outputs/∂place with twice the step, and with the step."""
+        step = self._step
+        return [
+            {
+                k: (self._rise(mine, i, k, 2 * step), self._rise(mine, i, k, step))
+                for k in _sample_places(mine[i].numel(), self.sample)
+            }
+            for i in wrt
+        ]
 
     def _rise(self, inputs: list[Any], i: int, k: int, step: float) -> Rise:
         places, outputs = [], []
@@ -236,9 +329,15 @@ class FiniteDifferences:
         return tuple((y.double() - z.double()) / run for y, z in zip(*outputs, strict=True))
 
 
-def _slopes(
-    x: Tensor, rises: dict[int, tuple[Rise, Rise]], dy: Sequence[Tensor]
-) -> tuple[Tensor, Tensor]:
+def _moved(inputs: Sequence[Any]) -> list[Any]:
+    """Every entry a relative STEP up or down."""
+    return [
+        x * (1 + STEP * draw(x.shape, x.dtype, x.device, 40 + i).sign()) if is_float(x) else x
+        for i, x in enumerate(inputs)
+    ]
+
+
+def _slopes(x: Tensor, rises: Rises, dy: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """The gradient, extrapolated from both steps, and how far they disagree."""
     value = torch.full(x.shape, torch.nan, dtype=torch.float64, device=x.device)
     noise = torch.full_like(value, torch.inf)

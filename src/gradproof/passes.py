@@ -55,6 +55,14 @@ class OpError(FailedCallError):
         return self.stage == "forward" and deliberate
 
 
+class NoTruthError(OpError):
+    """The reference raises on these values, whatever the op does: nothing is asked of it there."""
+
+    @property
+    def refusal(self) -> bool:
+        return True
+
+
 def as_raised(stage: str, error: BaseException) -> FailedCallError:
     return (LostDeviceError if lost_device(error) else OpError)(stage, error)
 
@@ -97,7 +105,7 @@ def forward(op: Callable[..., Any], inputs: Sequence[Any], seed: int = 0) -> tup
     """The op's floating outputs; integer ones have no gradient and are left out."""
     if announce is not None:
         announce(op, inputs)
-    with _seeded(seed, inputs), torch.enable_grad():
+    with seeded(seed, inputs), torch.enable_grad():
         try:
             result = op(*inputs)
             _synchronise(inputs)
@@ -127,7 +135,7 @@ def backward(
     if not live:
         raise NoGraphError
     ys, ds = zip(*live, strict=True)
-    with _seeded(1, ys):
+    with seeded(1, ys):
         try:
             gradients = torch.autograd.grad(
                 ys, wrt, ds, allow_unused=True, create_graph=create_graph
@@ -157,7 +165,7 @@ def draw_like(outputs: Sequence[Tensor], seed: int = 100) -> tuple[Tensor, ...]:
 
 
 @contextmanager
-def _seeded(seed: int, values: Sequence[Any]) -> Iterator[None]:
+def seeded(seed: int, values: Sequence[Any]) -> Iterator[None]:
     """The generators an op draws from begin at `seed`, and are put back afterwards."""
     devices = _devices(values)
     with torch.random.fork_rng(devices=devices):

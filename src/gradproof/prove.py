@@ -14,7 +14,14 @@ from typing import Any
 import torch
 
 from gradproof.case import Case
-from gradproof.passes import LostDeviceError, NoGraphError, NoOutputError, OpError, lost_device
+from gradproof.passes import (
+    LostDeviceError,
+    NoGraphError,
+    NoOutputError,
+    NoTruthError,
+    OpError,
+    lost_device,
+)
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.probes import PROBES
 from gradproof.probes.determinism import DETERMINISM
@@ -41,7 +48,8 @@ def prove(
 ) -> Report:
     """Run every probe on `op` and say what holds and which traps it fell into.
 
-    Nothing is left behind: inputs, `.grad`, the random state and global settings are as before.
+    Nothing is left behind: inputs, `.grad`, a module's buffers, generators, the random state and
+    global settings are as before.
 
     Args:
         op: any differentiable callable: `Function.apply`, an `nn.Module`, a custom op, a function.
@@ -94,7 +102,7 @@ class Prover:
     def __init__(self, subject: Subject, planned: Collection[str] = ()):
         self.subject = subject
         self._steady = True  # as far as the probe determinism has said
-        with quiet():
+        with quiet(), subject.state.kept():
             check_alone(subject)
             self._obstacle = _obstacle(subject)
             if self._obstacle is None:
@@ -115,7 +123,7 @@ class Prover:
             return _result(probe.name, [finding])
         if obstacle is not None and not spared:
             return ProbeResult(probe.name, skipped=obstacle.reason)
-        with quiet():
+        with quiet(), self.subject.state.kept():
             result = _result(probe.name, self._remarks(probe, self.subject))
             result = self._asked_again(probe, result)
         self._steady &= probe.name != DETERMINISM.name or not result.findings
@@ -148,6 +156,8 @@ class Prover:
                 remarks.append(remark)
         except LostDeviceError as lost:
             remarks.append(Finding("illegal-address", str(lost)))
+        except NoTruthError as raised:
+            remarks.append(Note(f"the reference raises {raised}"))
         except OpError as raised:
             if not remarks:
                 remarks.append(Finding(f"{raised.stage}-raises", str(raised)))

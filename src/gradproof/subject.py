@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from gradproof.case import Case, op_name, with_parameters_as_inputs
 from gradproof.oracle import FiniteDifferences, Oracle, Reference
 from gradproof.passes import OpError, Pass, backward, differentiate, draw_like, forward, leaves
+from gradproof.state import State, changed
 from gradproof.tensors import HALF, describe, is_float, largest, same_bits
 
 
@@ -22,6 +23,7 @@ class Subject:
 
     wrt: positions of the inputs that get a gradient. names: of all inputs.
     oracle: None where nothing can be said about values. draw_dy: makes dy for given outputs.
+    state: with which each call of the op and of a reference begins.
     """
 
     op: Callable[..., Any]
@@ -31,15 +33,20 @@ class Subject:
     title: str
     oracle: Oracle | None
     draw_dy: Callable[[Sequence[Tensor]], tuple[Tensor, ...]] = draw_like
+    state: State = field(default=State(), repr=False)
 
     @classmethod
     def of(cls, case: Case) -> Subject:
         title = op_name(case.op)
+        state = State.of(case.op, case.reference, *case.inputs)
         case, names = with_parameters_as_inputs(case)
         floats = [i for i, x in enumerate(case.inputs) if is_float(x)]
         asked = [i for i in floats if case.inputs[i].requires_grad]
         inputs = tuple(_contiguous_copy(x) for x in case.inputs)
-        return cls(case.op, inputs, tuple(asked or floats), names, title, _oracle(case, inputs))
+        op = state.before(case.op)
+        with state.kept():
+            oracle = _oracle(op, case.reference, inputs, state)
+        return cls(op, inputs, tuple(asked or floats), names, title, oracle, state=state)
 
     @property
     def reference(self) -> Reference | None:
@@ -78,7 +85,8 @@ class Subject:
     @cached_property
     def random(self) -> bool:
         """Whether the op draws random numbers: another seed gives another output."""
-        outputs = forward(self.op, leaves(self.inputs, self.wrt), seed=2)
+        op = changed(self.op, self.state.reseeded(2).before)
+        outputs = forward(op, leaves(self.inputs, self.wrt), seed=2)
         return not all(map(same_bits, outputs, self.base.outputs))
 
     @property
@@ -155,10 +163,15 @@ def gradient_name(name: str) -> str:
     return f"d{name}" if name.isidentifier() else f"the gradient of {name}"
 
 
-def _oracle(case: Case, inputs: tuple[Any, ...]) -> Oracle | None:
-    if case.reference is not None:
-        return Reference(case.reference)
-    return FiniteDifferences.of(case.op, inputs)
+def _oracle(
+    op: Callable[..., Any],
+    reference: Callable[..., Any] | None,
+    inputs: tuple[Any, ...],
+    state: State,
+) -> Oracle | None:
+    if reference is None:
+        return FiniteDifferences.of(op, inputs)
+    return Reference(state.before(reference))
 
 
 def output_name(index: int, how_many: int) -> str:
@@ -167,10 +180,13 @@ def output_name(index: int, how_many: int) -> str:
 
 def nearly_equal(a: Tensor, b: Tensor, scale: float, length: int) -> bool:
     """Equal up to the rounding of two honest runs in the coarser dtype of the two."""
-    if a.shape != b.shape:
-        return False
+    return a.shape == b.shape and not bool(apart(a, b, scale, length).any())
+
+
+def apart(a: Tensor, b: Tensor, scale: float, length: int) -> Tensor:
+    """Where two tensors of one shape differ by more than that."""
     eps = max(torch.finfo(t.dtype).eps for t in (a, b))
     slack = 8 * eps * max(1.0, min(length**0.5, 64.0)) if a.dtype not in HALF else 8 * eps
     x, y = a.detach().double(), b.detach().double()
     same = (x == y) | (torch.isnan(x) & torch.isnan(y))
-    return bool((same | ((x - y).abs() <= slack * max(scale, largest(b)))).all())
+    return ~(same | ((x - y).abs() <= slack * max(scale, largest(b))))

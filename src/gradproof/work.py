@@ -1,8 +1,10 @@
-"""How much work a run of an op is: calls of Python functions, never seconds.
+"""How much work a run of an op is: calls and elements, never seconds.
 
-In Triton's interpreter an op costs what its calls cost, about half a second for a million. What a
-probe can afford to try is decided by their number, which is the same on every machine: were it
-decided by a clock, a report would say one thing on a fast machine and another on a slow one.
+In Triton's interpreter an op costs what its calls of Python functions cost, about half a second for
+a million; in torch itself, what its operations cost: each counts as five calls, and as one more for
+a thousand elements. What a probe can afford to try is decided by their number, which is the same on
+every machine: were it decided by a clock, a report would say one thing on a fast machine and
+another on a slow one.
 """
 
 from __future__ import annotations
@@ -10,11 +12,17 @@ from __future__ import annotations
 import cProfile
 import inspect
 import math
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import CodeType
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradproof.sizing import MOST_ELEMENTS, elements_of
 from gradproof.subject import Subject
@@ -22,6 +30,8 @@ from gradproof.subject import Subject
 T = TypeVar("T")
 
 MOST_CALLS = 540_000  # in one run, or
+CALLS_AN_OPERATION = 5
+ELEMENTS_A_CALL = 1000
 MOST_TIMES = 2.0  # as often what the run on the inputs given takes
 
 
@@ -63,7 +73,11 @@ class Climb:
 
 
 def counted(run: Callable[[], T]) -> tuple[float, T]:
-    """How many Python functions `run` calls, infinitely many if another profiler is at work."""
+    """How many Python functions `run` calls, infinitely many if another profiler is at work.
+
+    Operations of torch count with their elements instead of the Python functions on the way.
+    """
+    operations = Operations()
     profiler = cProfile.Profile(subcalls=False, builtins=False)
     try:
         if sys.getprofile() is not None:
@@ -72,10 +86,32 @@ def counted(run: Callable[[], T]) -> tuple[float, T]:
     except ValueError:  # from Python 3.12 on, enable itself says that another one is active
         return math.inf, run()
     try:
-        result = run()
+        with operations:
+            result = run()
     finally:
         profiler.disable()
-    return sum(e.callcount for e in profiler.getstats() if not _no_work(e.code)), result
+    calls = sum(e.callcount for e in profiler.getstats() if not _no_work(e.code))
+    return calls + operations.calls, result
+
+
+class Operations(TorchDispatchMode):
+    """Counts operations of torch, each by the largest tensor it reads or makes; views are free."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if not getattr(func, "is_view", False):
+            made = result if isinstance(result, tuple | list) else (result,)
+            sizes = [t.numel() for t in (*args, *made) if isinstance(t, Tensor)]
+            self.calls += CALLS_AN_OPERATION + max(sizes, default=0) // ELEMENTS_A_CALL
+        return result
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # see gradproof.allocation.Poisoned
 
 
 def _no_work(code: CodeType | str) -> bool:
@@ -86,6 +122,10 @@ def _no_work(code: CodeType | str) -> bool:
     the same kernel would seem to work harder.
     """
     return isinstance(code, CodeType) and (
-        code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>")
+        code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "__torch_dispatch__")
         or code is inspect.ismodule.__code__
+        or code.co_filename.startswith(_TORCH)
     )
+
+
+_TORCH = f"{Path(torch.__file__).parent}{os.sep}"

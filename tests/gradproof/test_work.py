@@ -104,3 +104,41 @@ def test_what_costs_the_same_at_any_size_is_climbed_to_the_top():
     climb = climb_of(0)
     climb, _ = climb.after(1000, lambda: call(10))
     assert climb.allows(2**21)
+
+
+def test_elements_count_as_well():
+    x = torch.ones(1000, 1000)
+    assert counted(lambda: x.exp())[0] == counted(lambda: x[:1, :1].exp())[0] + 1000 == 1006
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU has no limit, so nothing is counted")
+@pytest.mark.parametrize("reference", [None, lambda x: (x[:, None] * x).sum(1)])
+def test_a_climb_ends_where_tensors_in_between_would_be_too_large(reference):
+    made = []
+
+    def op(x):
+        made.append(x.numel() ** 2)
+        return (x[:, None] * x).sum(1)
+
+    report = prove(op, (torch.linspace(-2, 2, 7),), reference, probes=["sizes"])
+    assert report.ok, str(report)
+    assert 10**5 < sum(made) < 10**9
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU has no limit, so nothing is counted")
+def test_a_climb_of_an_op_that_is_wrong_everywhere_ends_as_well():
+    class Dear(torch.autograd.Function):
+        most = 0
+
+        @staticmethod
+        def forward(ctx, x):
+            call(20 * x.numel())
+            Dear.most = max(Dear.most, x.numel())
+            return x * x
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy
+
+    prove(Dear.apply, (torch.linspace(-2, 2, 100),), torch.square, probes=["sizes"])
+    assert 1025 <= Dear.most <= 4099

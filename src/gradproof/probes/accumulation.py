@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gradproof.judge import is_right
-from gradproof.passes import OpError, backward, forward, leaves
+from gradproof.passes import OpError, backward, forward, leaves, seeded
 from gradproof.probe import Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.sizing import Axis, axes
@@ -55,7 +55,8 @@ def _twice(subject: Subject) -> Iterator[Remark]:
 
 def _into_grad(outputs: Sequence[Tensor], dy: Sequence[Tensor]) -> None:
     live = [(y, duplicate(d)) for y, d in zip(outputs, dy, strict=True) if y.requires_grad]
-    torch.autograd.backward([y for y, _ in live], [d for _, d in live])
+    with seeded(1, outputs):
+        torch.autograd.backward([y for y, _ in live], [d for _, d in live])
 
 
 def _microbatches(subject: Subject) -> Iterator[Remark]:
@@ -67,15 +68,14 @@ def _microbatches(subject: Subject) -> Iterator[Remark]:
     spans = [slice(0, cut), slice(cut, batch.size)]
     try:
         outputs, got = _in_parts(subject.op, subject, subject.inputs, batch, spans)
+        want = list(subject.base.gradients)
+        if subject.reference is not None:
+            inputs = converted(subject.inputs, torch.float64)
+            _, want = _in_parts(subject.reference.function, subject, inputs, batch, spans)
+        elif not _same_outputs(subject, batch, outputs):
+            return  # a part does not compute what the whole does there: noise, or a mean
     except OpError:
         return
-    if subject.reference is not None:
-        inputs = converted(subject.inputs, torch.float64)
-        _, want = _in_parts(subject.reference.function, subject, inputs, batch, spans)
-    elif _same_outputs(subject, batch, outputs):
-        want = list(subject.base.gradients)
-    else:
-        return  # a part does not compute what the whole does there: noise, or a mean over the batch
     truth = subject.oracle.truth(subject.inputs, subject.wrt, subject.dy)
     for k, (a, b) in enumerate(zip(got, want, strict=True)):
         name, scale, honest = subject.gradient_names[k], subject.scales[k], truth.gradients[k]

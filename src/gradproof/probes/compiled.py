@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 
 from gradproof.passes import NoGraphError, OpError, differentiate
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
+from gradproof.state import changed
 from gradproof.subject import Subject, nearly_equal
 from gradproof.tensors import largest, number
 
@@ -16,7 +18,7 @@ from gradproof.tensors import largest, number
 def compiled(subject: Subject) -> Iterator[Remark]:
     # Without a GPU the code generator would want a C++ compiler; tracing is what can go wrong.
     backend = "inductor" if subject.cuda else "aot_eager"
-    op = torch.compile(subject.op, fullgraph=True, backend=backend)
+    op = changed(subject.op, partial(torch.compile, fullgraph=True, backend=backend))
     try:
         done = differentiate(op, subject.inputs, subject.wrt, subject.dy)
     except (OpError, NoGraphError) as raised:

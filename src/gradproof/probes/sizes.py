@@ -98,7 +98,8 @@ def _up(subject: Subject, axis: Axis, climb: Climb) -> Iterator[tuple[Mapping[Ax
                 yield changed, _trouble(variant)
                 continue
             higher, trouble = climb.after(elements_of(subject, changed), partial(_trouble, variant))
-            climb = higher if trouble == RIGHT else climb  # a run cut short measures nothing
+            # A run cut short measures too little.
+            climb = higher if trouble == RIGHT or higher.slope > climb.slope else climb
             yield changed, trouble
 
 
@@ -117,13 +118,17 @@ def _trouble(subject: Subject) -> Trouble:
     try:
         verdict = judge(subject, gross=GROSS_SIZE)
     except OpError as raised:
-        # With no reference to say that it should run there, a forward that raises has refused.
-        refused = raised.refusal or (subject.reference is None and raised.stage == "forward")
+        # With no reference to say that it should run there, a forward that raises has refused; and
+        # where a module's buffers have sizes of their own, no reference can say that.
+        unasked = subject.reference is None or bool(subject.state.buffers)
+        refused = raised.refusal or (unasked and raised.stage == "forward")
         return raised if refused else (f"the {raised.stage} raises {raised}", ("y",))
     except NoOutputError as error:
         return str(error), ("y",)
     except NoGraphError:
         return "the output has no grad_fn", ("y",)
+    if subject.state.outgrown:
+        return OpError("forward", ValueError("a buffer would have to change its size"))
     if verdict.right:
         return RIGHT
     said = [f"{name} is {mismatch}" for name, mismatch in verdict.outputs]
@@ -157,7 +162,9 @@ def _diagnosed(
         mine = [t for t in wrong if t.alone(axis)]
         if mine:
             given = mine[0].names[0] not in known
-            yield _one_axis(subject, axis, mine, [t for t in right if t.alone(axis)], given)
+            told = _one_axis(subject, axis, mine, [t for t in right if t.alone(axis)], given)
+            if given or told.trap != "wrong-at-some-sizes":  # what is wrong as given is no news
+                yield told
 
 
 def _races(subject: Subject, trial: Trial) -> list[Finding]:
@@ -229,11 +236,14 @@ def _with_neighbours(
 def _block(bad: Sequence[int], good: Sequence[int]) -> int:
     """The smallest power of two none of whose multiples is wrong; 1 if there is none.
 
-    Nor is there one if many sizes are right between the wrong ones and multiples of it no more.
+    Nor is there one if many sizes are right between the wrong ones and multiples of it no more, or
+    if all of these are beyond the wrong ones.
     """
     for k in range(1, 12):
         multiples = [n for n in good if n % 2**k == 0]
         if multiples and all(n % 2**k for n in bad):
+            if min(multiples) > max(bad):  # an error that fades as sizes grow
+                return 1
             contrary = [n for n in good if n > min(bad) and n % 2**k]
             return int(2**k) if 2 * len(contrary) <= len(bad) else 1
     return 1

@@ -35,6 +35,7 @@ def values(subject: Subject) -> Iterator[Remark]:
     if not verdict.right:
         return
     yield Tried(f"against {subject.oracle.name}")
+    yield from nonlinear_in_dy(subject, halved=False)
     yield from _other_dtypes(subject)
     if subject.reference is not None:
         yield from _flags(subject)
@@ -45,9 +46,7 @@ def values(subject: Subject) -> Iterator[Remark]:
 
 def _without_a_truth(subject: Subject) -> Iterator[Remark]:
     yield Note("no reference, and finite differences need float32 or float64: only linearity in dy")
-    found = nonlinear_in_dy(subject)
-    if found:
-        yield found
+    yield from nonlinear_in_dy(subject)
     yield Tried("linear in dy")
 
 
