@@ -1,4 +1,4 @@
-"""The exercise, y = w · exp(−x²): a check to pass, a right backward and two wrong ones."""
+"""The exercise, y = w · exp(−x²): a check to pass, a right node and three wrong ones."""
 
 # %% check
 import torch
@@ -11,17 +11,30 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 def check(bump):
     """Say whether bump(x, w) computes w · exp(−x²) and its gradients, in fp32 and in bf16."""
     torch.manual_seed(0)
-    for dtype, shape in ((torch.float32, ()), (torch.bfloat16, (1,))):
-        x = torch.randn(37, 111).to(device, dtype).t().requires_grad_()
+    for dtype, shape, arranged in (
+        (torch.float32, (), transposed),
+        (torch.float32, (), sliced),
+        (torch.bfloat16, (1,), transposed),
+    ):
+        x = arranged(dtype).requires_grad_()
         w = torch.full(shape, 1.5, device=device, dtype=dtype, requires_grad=True)
         x64, w64 = (t.detach().double().requires_grad_() for t in (x, w))
         y, y64 = bump(x, w), w64 * torch.exp(-(x64**2))
-        print(f"{dtype}, w of shape {shape}: y right: {close(y, y64)}")
-        dense = torch.randn(37, 111).to(device, dtype).t()
+        case = f"{dtype}, w of shape {shape}, x {arranged.__name__}"
+        print(f"{case}: y right: {close(y, y64)}")
+        dense = transposed(dtype)
         for name, dy in (("dense dy", dense), ("dy of stride 0", dense[:1, :1].expand_as(x))):
             dx, dw = torch.autograd.grad(y, (x, w), dy, retain_graph=True)
             dx64, dw64 = torch.autograd.grad(y64, (x64, w64), dy.double(), retain_graph=True)
             print(f"  {name}: dx right: {close(dx, dx64)}, dw right: {close(dw, dw64)}")
+
+
+def transposed(dtype):
+    return torch.randn(37, 111).to(device, dtype).t()
+
+
+def sliced(dtype):
+    return torch.randn(111, 74).to(device, dtype)[:, ::2]
 
 
 def close(actual, exact):
@@ -79,6 +92,19 @@ class Bump(torch.autograd.Function):
 
 
 check(Bump.apply)
+
+
+# %% gaps
+class WalksOverGaps(Bump):
+    @staticmethod
+    def forward(x, w):
+        y = torch.empty_like(x)  # of x's strides, if x has no gaps
+        n = x.numel()
+        bump_kernel[(triton.cdiv(n, 256),)](x, w, y, n, BLOCK=256)
+        return y
+
+
+check(WalksOverGaps.apply)
 
 
 # %% forgotten-minus
