@@ -49,9 +49,9 @@ for name, series in times.items():
         print(f"{name}, {n.bit_length() - 1} doublings: {time:.0f}")
 
 # %% plot tags=["measured"]
-figure, axes = plt.subplots(figsize=(6, 4))
+figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 for (name, series), style in zip(times.items(), ("-", "--", "-.", ":"), strict=True):
     axes.loglog(SIZES, series, style, marker=".", label=name)
 axes.set_xlabel("elements")
 axes.set_ylabel("forward and backward, µs")
-axes.legend()
+figure.legend(loc="outside upper center", ncols=2)
