@@ -30,10 +30,12 @@ Remark = Finding | Tried | Note
 class Probe:
     """name: as listed and switched on or off. question: what it asks, in one sentence.
 
-    run: yields what it finds. on_request: left out unless asked for by name.
+    run: yields what it finds. repeats: it holds equal calls against each other, so what it finds
+    needs no second asking. on_request: left out unless asked for by name.
     """
 
     name: str
     question: str
     run: Callable[[Subject], Iterator[Remark]]
+    repeats: bool = False
     on_request: bool = False

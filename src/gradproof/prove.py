@@ -24,12 +24,11 @@ from gradproof.passes import (
 )
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.probes import PROBES
-from gradproof.probes.determinism import DETERMINISM
 from gradproof.reference import check_alone, check_beside
 from gradproof.report import Finding, ProbeResult, Report
 from gradproof.subject import Subject
 from gradproof.tensors import listed
-from gradproof.traps import SEEN_IN_ONE_RUN
+from gradproof.traps import TRAPS
 
 UNDEFINED = {
     "reads-past-end",
@@ -101,7 +100,7 @@ class Prover:
 
     def __init__(self, subject: Subject, planned: Collection[str] = ()):
         self.subject = subject
-        self._steady = True  # as far as the probe determinism has said
+        self._steady = True  # as far as a probe that repeats calls has said
         with quiet(), subject.state.kept():
             check_alone(subject)
             self._obstacle = _obstacle(subject)
@@ -125,8 +124,10 @@ class Prover:
             return ProbeResult(probe.name, skipped=obstacle.reason)
         with quiet(), self.subject.state.kept():
             result = _result(probe.name, self._remarks(probe, self.subject))
-            result = self._asked_again(probe, result)
-        self._steady &= probe.name != DETERMINISM.name or not result.findings
+            if probe.repeats:
+                self._steady &= not result.findings
+            else:
+                result = self._asked_again(probe, result)
         self._obstacle = self._obstacle or _undefined(result)
         return result
 
@@ -183,7 +184,7 @@ def _result(name: str, remarks: list[Remark]) -> ProbeResult:
 
 def _comparisons(result: ProbeResult) -> set[tuple[str, str]]:
     """What was found by holding runs against each other, or against the truth."""
-    return {(f.trap, f.about) for f in result.findings if f.trap not in SEEN_IN_ONE_RUN}
+    return {(f.trap, f.about) for f in result.findings if not TRAPS[f.trap].seen_in_one_run}
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,7 @@ def _undefined(result: ProbeResult) -> Obstacle | None:
         return Obstacle("results depend on memory nobody wrote")
     if any(f.trap == "not-deterministic" and f.gross for f in result.findings):
         return Obstacle("the same call gives different results")
-    if "accumulates-across-calls" in found:
+    if found & {"accumulates-across-calls", "first-call-differs"}:
         return Obstacle("results depend on earlier calls")
     return None
 

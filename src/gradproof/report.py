@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gradproof.tensors import count, listed
-from gradproof.traps import SEEN_IN_ONE_RUN, TRAPS
+from gradproof.traps import TRAPS
 
 WIDTH = 100
 
@@ -167,7 +167,7 @@ _EXPLAIN_SOME = _EXPLAIN_VALUES | {"accumulation", "layouts", "precision"}
 def _without_consequences(findings: list[Finding]) -> Iterable[Finding]:
     """Each trap once for each gradient; no bare symptom where its cause is named."""
     if any(f.gross for f in findings):  # what was found by comparing runs is one symptom more
-        findings = [f for f in findings if f.gross or f.trap in SEEN_IN_ONE_RUN]
+        findings = [f for f in findings if f.gross or TRAPS[f.trap].seen_in_one_run]
     telling = [f for f in findings if not TRAPS[f.trap].generic]
     causes = {f.about for f in telling if f.probe in ("values", "precision")}
     brought = {name for f in findings for name in TRAPS[f.trap].brings}

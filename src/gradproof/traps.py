@@ -20,6 +20,7 @@ class Trap:
         title: what is wrong, as a clause.
         mend: what usually cures it.
         generic: it names no cause.
+        seen_in_one_run: a single run shows it, so it holds of an op whose numbers mean nothing too.
         brings: traps that follow from this one, and are left out of a report that holds it.
     """
 
@@ -27,6 +28,7 @@ class Trap:
     title: str
     mend: str
     generic: bool = False
+    seen_in_one_run: bool = False
     brings: tuple[str, ...] = ()
 
     @property
@@ -46,44 +48,52 @@ TRAPS = _catalogue(
         "the op died with a memory fault",
         "check every mask and offset against the size of the tensor it indexes; "
         "compute-sanitizer names the access",
+        seen_in_one_run=True,
     ),
     Trap(
         "crash",
         "the op took its process down",
         "look for an assertion in a library below, or for a call of exit",
+        seen_in_one_run=True,
     ),
     Trap(
         "hang",
         "the op did not come back",
         "look for a loop whose bound is read from memory, or a lock that is never released",
+        seen_in_one_run=True,
     ),
     Trap(
         "forward-raises",
         "the forward raises on the inputs given",
         "read the error above; the op must accept the inputs it is proved on",
+        seen_in_one_run=True,
     ),
     # The contract with autograd.
     Trap(
         "no-grad-fn",
         "the output is invisible to autograd",
         "wrap the kernel in a torch.autograd.Function and call it by .apply",
+        seen_in_one_run=True,
     ),
     Trap(
         "forward-called-directly",
         "Function.forward was called as a plain function",
         "call Function.apply: only apply records the node whose backward is yours",
         brings=("no-grad-fn",),
+        seen_in_one_run=True,
     ),
     Trap(
         "wrong-number-of-gradients",
         "backward returns the wrong number of gradients",
         "return one value for each argument given to apply, in order, None for those that are not "
         "differentiable",
+        seen_in_one_run=True,
     ),
     Trap(
         "wrong-gradient-shape",
         "backward returns a gradient of the wrong shape",
         "a gradient has its input's shape; check the order of what backward returns",
+        seen_in_one_run=True,
     ),
     Trap(
         "gradients-swapped",
@@ -95,6 +105,7 @@ TRAPS = _catalogue(
         "missing-gradient",
         "a tensor that needs a gradient gets None",
         "return its gradient from backward; a parameter that receives None never trains",
+        seen_in_one_run=True,
     ),
     Trap(
         "writes-into-grad",
@@ -104,22 +115,26 @@ TRAPS = _catalogue(
             "microbatches-disagree",
             "wrong-with-mixed-dtypes",
         ),
+        seen_in_one_run=True,
     ),
     Trap(
         "unreduced-gradient",
         "the gradient is returned unreduced and autograd sums it silently",
         "reduce it in the backward, with an fp32 accumulator, to the shape of its input",
+        seen_in_one_run=True,
     ),
     Trap(
         "gradient-dtype",
         "the gradient comes in a narrower dtype and is cast silently",
         "allocate it in its input's dtype; accumulate wider, never narrower",
         brings=("rounded-through-half",),
+        seen_in_one_run=True,
     ),
     Trap(
         "gradient-for-integer",
         "a gradient is returned for an argument that cannot have one, and dropped silently",
         "return None in that place; check that the others stand where they should",
+        seen_in_one_run=True,
     ),
     Trap(
         "ignores-needs-input-grad",
@@ -139,21 +154,25 @@ TRAPS = _catalogue(
             "wrong-under-func",
             "shared-state",
         ),
+        seen_in_one_run=True,
     ),
     Trap(
         "dy-overwritten",
         "backward writes to dy",
         "write to a fresh tensor: another branch of the graph reads the same dy",
+        seen_in_one_run=True,
     ),
     Trap(
         "saved-overwritten",
         "backward writes to a saved tensor",
         "write to a fresh tensor: a second backward, or a checkpoint, reads it again",
+        seen_in_one_run=True,
     ),
     Trap(
         "writes-past-end",
         "the op writes outside the tensors it allocated",
         "give the store a mask",
+        seen_in_one_run=True,
     ),
     Trap(
         "reads-past-end",
@@ -196,14 +215,6 @@ TRAPS = _catalogue(
         "first-call-differs",
         "the first call on a new shape gives another result",
         "no autotune around a kernel that accumulates: its trial runs add too (reset_to_zero=)",
-        brings=(
-            "microbatches-disagree",
-            "half-precision-accumulator",
-            "constant-factor",
-            "ragged-edge",
-            "size-limit",
-            "wrong-with-mixed-dtypes",
-        ),
     ),
     Trap(
         "not-deterministic",
@@ -215,12 +226,14 @@ TRAPS = _catalogue(
         "reference-cycle",
         "the output is kept alive by a reference cycle",
         "save outputs with ctx.save_for_backward, which knows them and keeps no cycle",
+        seen_in_one_run=True,
     ),
     Trap(
         "saved-on-ctx",
         "a tensor is kept as an attribute of ctx",
         "ctx.save_for_backward(x): it checks versions, frees after backward and breaks cycles",
         brings=("saved-unprotected",),
+        seen_in_one_run=True,
     ),
     Trap(
         "saved-unprotected",
@@ -421,6 +434,7 @@ TRAPS = _catalogue(
         "the backward raises",
         "read the error above; it came out of your backward",
         generic=True,
+        seen_in_one_run=True,
     ),
     Trap(
         "wrong-forward",
@@ -446,30 +460,4 @@ TRAPS = _catalogue(
         "widen every load with .to(tl.float32) before arithmetic, and store in the pointer's dtype",
         generic=True,
     ),
-)
-
-# Seen by looking at a single run: they hold of an op whose numbers mean nothing, too.
-SEEN_IN_ONE_RUN = frozenset(
-    {
-        "backward-raises",
-        "crash",
-        "dy-overwritten",
-        "forward-called-directly",
-        "forward-raises",
-        "gradient-dtype",
-        "gradient-for-integer",
-        "hang",
-        "illegal-address",
-        "input-overwritten",
-        "missing-gradient",
-        "no-grad-fn",
-        "reference-cycle",
-        "saved-on-ctx",
-        "saved-overwritten",
-        "unreduced-gradient",
-        "writes-into-grad",
-        "writes-past-end",
-        "wrong-gradient-shape",
-        "wrong-number-of-gradients",
-    }
 )

@@ -24,8 +24,6 @@ GALLERY = sorted(PROJECT.examples.glob("trap_gallery/*.py"))
 NEEDS_GPU = {"not-deterministic"}
 # What a race may do first there: programs that store over each other also differ from run to run.
 ALSO_ON_GPU = {"contributions-lost": "not-deterministic"}
-# State that moves is found by a second call; asked twice, the probe takes it for chance.
-MISNAMED_ON_GPU = {"accumulates-across-calls", "first-call-differs"}
 
 
 def trap_of(path):
@@ -53,10 +51,7 @@ def named(report):
 
 @pytest.mark.parametrize("machine", ["cpu", "gpu"])
 @pytest.mark.parametrize("path", GALLERY, ids=trap_of)
-def test_the_trap_is_named_and_the_mended_twin_passes(path, machine, request):
-    if machine == "gpu" and trap_of(path) in MISNAMED_ON_GPU:
-        reason = "determinism, asked twice on a GPU, says not-deterministic"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+def test_the_trap_is_named_and_the_mended_twin_passes(path, machine):
     outputs = captured(path, machine)
     if outputs is None:
         assert machine == "gpu", f"{path.name} has no CPU transcript"

@@ -70,6 +70,28 @@ def test_one_that_bites_once_is_nothing_else(scaled, gpu, call):
     assert set(report.traps) <= {"not-deterministic"}, str(report)
 
 
+def test_what_one_call_leaves_to_the_next_is_no_race(scaling, gpu):
+    sums = {}
+
+    def dw(x, dy):
+        return sums.setdefault(x.shape, torch.zeros(())).add_((x * dy).sum())
+
+    report = prove(scaling(dw), (X, W), scale)
+    assert report.traps == ("accumulates-across-calls",), str(report)
+
+
+def test_a_first_call_that_differs_on_every_shape_is_no_race(scaling, gpu):
+    seen = set()
+
+    def dw(x, dy):
+        trials = 1 if x.shape in seen else 3
+        seen.add(x.shape)
+        return trials * (x * dy).sum()
+
+    report = prove(scaling(dw), (X, W), scale)
+    assert report.traps == ("first-call-differs",), str(report)
+
+
 @pytest.mark.parametrize("op", [torch.nn.functional.gelu, torch.nn.functional.mse_loss])
 def test_what_is_right_passes_as_on_a_gpu(gpu, op):
     inputs = (X.view(6, 16), X.view(6, 16).flip(0))

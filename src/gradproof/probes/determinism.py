@@ -36,4 +36,6 @@ def _found(subject: Subject, situation: str, gross: float = GROSS) -> list[Findi
         return []
 
 
-DETERMINISM = Probe("determinism", "Does the same call give the same bits?", determinism)
+DETERMINISM = Probe(
+    "determinism", "Does the same call give the same bits?", determinism, repeats=True
+)
