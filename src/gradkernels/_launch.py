@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache, wraps
-from inspect import signature
-from typing import Any, NamedTuple, TypeVar
+from inspect import Signature, signature
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 import triton
@@ -234,6 +234,11 @@ def power_of_2(n: int, most: int) -> int:
     return power
 
 
+def ceil_div(n: int, d: int) -> int:
+    """⌈n / d⌉. `triton.cdiv` costs microseconds on the host, and a small call has several."""
+    return -(-n // d)
+
+
 def blocks_of(n: int, BLOCK: int) -> int:
     """n / BLOCK rounded up, at least 1; by comparisons too."""
     blocks = 1
@@ -298,7 +303,7 @@ def _persistent_tile(
         BLOCKS = 1
     else:
         BLOCKS = blocks_of(4 * n * size, 5 * TILE_BYTES)
-    width = n if BLOCKS == 1 else 16 * triton.cdiv(n, 16 * BLOCKS)
+    width = n if BLOCKS == 1 else 16 * ceil_div(n, 16 * BLOCKS)
     power, length = power_of_2(width, 2**31), width * size
     ROWS, BLOCK, warps, residents = 1, power, 8, 1
     if 4 * length <= TILE_BYTES:
@@ -342,11 +347,31 @@ def _autocast(tensors: tuple[Any, ...], dtype: torch.dtype | None) -> tuple[Any,
 def keeps_signature(node: Node) -> Node:
     """Keep the signature of `node.forward`, to which torch binds the arguments of every call.
 
-    Where a node has `setup_context`, torch asks `inspect` for it anew each time, which takes as
-    long as a launch; a signature found on the function is taken as it is.
+    Where a node has `setup_context`, torch asks `inspect` for it anew each time and fills in
+    defaults, which takes longer than a launch; a signature found on the function is taken as it is.
     """
-    node.forward.__signature__ = signature(node.forward)  # type: ignore[attr-defined]
+    forward: Any = node.forward
+    forward.__signature__ = Complete(list(signature(forward).parameters.values()))
     return node
+
+
+class Complete(Signature):
+    """The signature of a function that is always given all its arguments, in order."""
+
+    def bind(self, *args: Any) -> "Given":  # type: ignore[override]
+        return Given(args)
+
+
+class Given:
+    """What is asked of `inspect.BoundArguments`, where there are no defaults to fill in."""
+
+    kwargs: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, args: tuple[Any, ...]):
+        self.args = args
+
+    def apply_defaults(self) -> None:
+        pass
 
 
 def first_order(launch: Callable[..., Any], *args: Any) -> Any:

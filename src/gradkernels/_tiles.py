@@ -7,11 +7,6 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from gradkernels._launch import properties, remembered
 
 
-def ceil_div(n: int, d: int) -> int:
-    """⌈n / d⌉. `triton.cdiv` costs a microsecond on the host, and a small call has several."""
-    return -(-n // d)
-
-
 def copy_engine(t: Tensor) -> bool:
     """Whether tiles of `t` can be fetched by TMA, which the interpreter imitates."""
     return not t.is_cuda or properties(t.device).major >= 9

@@ -8,9 +8,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gradkernels._compiled import keeps_compiled
 from gradkernels._dot import dot
 from gradkernels._launch import (
     autocast_to_half,
+    ceil_div,
     check_one_dtype,
     check_tensors,
     first_order,
@@ -20,7 +22,7 @@ from gradkernels._launch import (
     statistic_dtype,
     widen,
 )
-from gradkernels._tiles import aligned, ceil_div, new_aligned, shared_memory, tiled
+from gradkernels._tiles import aligned, new_aligned, shared_memory, tiled
 
 # BLOCK_M (queries), BLOCK_N (keys), warps and stages by bytes an element and by the widest padded
 # head for which they are meant: what a program accumulates must fit in its registers.
@@ -73,6 +75,7 @@ def store_rows(ptr, x, head, row, S, D):
     tl.store(ptrs, x.to(ptr.dtype.element_ty), mask=mask)
 
 
+@keeps_compiled
 @triton.jit
 def attention_kernel(
     q,
@@ -138,6 +141,7 @@ def attention_kernel(
     tl.store(lse_ptr + row, (top + tl.log2(total)) / LOG2_E, mask=row < Sq)
 
 
+@keeps_compiled
 @triton.jit
 def attention_backward_dq_kernel(
     q,
@@ -211,6 +215,7 @@ def attention_backward_dq_kernel(
         store_rows(dq_ptr, dq * scale, head, row, Sq, D)
 
 
+@keeps_compiled
 @triton.jit
 def attention_backward_dkdv_kernel(
     q,

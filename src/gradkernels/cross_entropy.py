@@ -7,9 +7,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gradkernels._compiled import keeps_compiled
 from gradkernels._launch import (
     as_rows,
     autocast_to_fp32,
+    ceil_div,
     check_index,
     check_tensors,
     first_order,
@@ -23,6 +25,7 @@ BLOCK = 4096
 BACKWARD_BLOCK = 2048
 
 
+@keeps_compiled
 @triton.jit
 def cross_entropy_kernel(
     x_ptr, target_ptr, loss_ptr, lse_ptr, n, x_stride, ignore_index, BLOCK: tl.constexpr
@@ -60,6 +63,7 @@ def cross_entropy_kernel(
     tl.store(loss_ptr + row, tl.where(target == ignore_index, 0.0, lse - picked))
 
 
+@keeps_compiled
 @triton.jit
 def reduce_losses_kernel(
     loss_ptr,
@@ -93,6 +97,7 @@ def reduce_losses_kernel(
     tl.store(reduced_ptr, reduced)
 
 
+@keeps_compiled
 @triton.jit
 def cross_entropy_backward_kernel(
     dloss_ptr,
@@ -148,7 +153,7 @@ def cross_entropy_forward(
             return losses, lse, count
         loss = torch.empty((), dtype=x.dtype, device=x.device)
         reduce_losses_kernel[(1,)](
-            losses, target, loss, count, rows, ignore_index, reduction == "mean", BLOCK=1024
+            losses, target, loss, count, rows, ignore_index, reduction == "mean", 1024
         )
     return loss, lse, count
 
@@ -168,7 +173,7 @@ def cross_entropy_backward(
     dx = torch.empty(rows, n, dtype=x.dtype, device=x.device)
     dloss_stride = dloss.stride(0) if dloss.ndim else 0
     with on_device_of(x):
-        cross_entropy_backward_kernel[(rows * triton.cdiv(n, BACKWARD_BLOCK),)](
+        cross_entropy_backward_kernel[(rows * ceil_div(n, BACKWARD_BLOCK),)](
             dloss, x, target, lse, count, dx, n, dloss_stride, x.stride(0), ignore_index,
             reduction == "mean", BACKWARD_BLOCK,
         )  # fmt: skip

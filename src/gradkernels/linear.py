@@ -9,9 +9,11 @@ import triton.language as tl
 from torch import Tensor
 
 from gradkernels._column_sum import column_sum, new_partials
+from gradkernels._compiled import keeps_compiled
 from gradkernels._dot import dot
 from gradkernels._launch import (
     autocast_to_half,
+    ceil_div,
     check_one_dtype,
     check_tensors,
     first_order,
@@ -21,7 +23,7 @@ from gradkernels._launch import (
     remembered,
     widen,
 )
-from gradkernels._tiles import aligned, ceil_div, new_aligned, shared_memory, tiled
+from gradkernels._tiles import aligned, new_aligned, shared_memory, tiled
 
 # BLOCK_M, BLOCK_N, BLOCK_K, warps, stages by bytes an element, largest tile first: the larger the
 # tile, the oftener each element loaded is used; the smaller, the more programs share the work.
@@ -47,6 +49,7 @@ def described(x, rows, columns, BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.cons
         )
 
 
+@keeps_compiled
 @triton.jit
 def matmul_kernel(
     a,
@@ -105,6 +108,7 @@ def matmul_kernel(
         c.store([m, n], total.to(c.dtype))
 
 
+@keeps_compiled
 @triton.jit
 def linear_backward_bias_kernel(
     dy_ptr,
@@ -187,7 +191,7 @@ def bias_gradient(dy: Tensor, dtype: torch.dtype) -> Tensor:
         linear_backward_bias_kernel[(programs, column_blocks)](
             dy, db, rows, n, *dy.stride(), BLOCK_M, BLOCK_N
         )
-    return column_sum(db, dtype)
+    return column_sum(db, dtype, db.shape[1:])
 
 
 def rows_of(x: Tensor) -> Tensor:
