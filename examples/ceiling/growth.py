@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from triton.testing import do_bench
 
+from _timing import leaf
 from gradkernels.gelu import gelu
 from gradkernels.rms_norm import rms_norm
 
@@ -24,10 +25,6 @@ def microseconds(op, *inputs):
         torch.autograd.grad(op(*inputs), inputs, dy)
 
     return 1e3 * do_bench(step, warmup=10, rep=50, return_mode="median")
-
-
-def leaf(*shape):
-    return torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True)
 
 
 def torch_rms_norm(x, w):

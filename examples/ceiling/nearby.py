@@ -6,8 +6,8 @@
 import random
 
 import torch
-from triton.testing import do_bench
 
+from _timing import seconds
 from gradkernels.layer_norm import layer_norm_backward, layer_norm_forward
 from gradkernels.rms_norm import rms_norm_backward, rms_norm_forward
 from gradkernels.softmax import softmax_backward, softmax_forward
@@ -19,19 +19,6 @@ SHAPES = [(32768, 1024), (32768, 4096), (16384, 8192), (4096, 16384)]
 
 def near(size, unit):
     return unit * round(random.uniform(0.75, 1.25) * size / unit)
-
-
-def seconds(f):
-    """The median time on the GPU alone: a replayed graph never waits for the host."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            f()
-    stream.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        f()
-    return do_bench(graph.replay, warmup=10, rep=50, return_mode="median") / 1e3
 
 
 def shares(rows, n):

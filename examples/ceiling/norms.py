@@ -7,38 +7,14 @@ from importlib.util import find_spec
 
 import torch
 import torch.nn.functional as F
-from triton.testing import do_bench
 
+from _timing import leaf, rates, seconds
 from gradkernels.layer_norm import layer_norm
 from gradkernels.rms_norm import rms_norm
 from gradkernels.softmax import softmax
 
 torch.manual_seed(0)
 SHAPES = [(32768, 1024), (32768, 4096), (16384, 8192), (4096, 16384)]
-
-
-def seconds(f):
-    """The median time on the GPU alone: a replayed graph never waits for the host."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            f()
-    stream.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        f()
-    return do_bench(graph.replay, warmup=10, rep=50, return_mode="median") / 1e3
-
-
-def rates(op, inputs, dy):
-    """GB/s forward and backward, counting each matrix once."""
-    forward = seconds(lambda: op(*inputs))
-    both = seconds(lambda: torch.autograd.grad(op(*inputs), inputs, dy))
-    return 2 * dy.nbytes / forward / 1e9, 3 * dy.nbytes / (both - forward) / 1e9
-
-
-def leaf(*shape):
-    return torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True)
 
 
 # %% peers

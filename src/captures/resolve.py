@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from pathlib import Path
 
 from captures.definitions import read_module
 from captures.fault import Fault, Faults
@@ -41,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Source:
-    """A definition of src/ with the lines it stands on."""
+    """A definition of a module with the lines it stands on."""
 
     path: str
     first: int
@@ -108,11 +109,10 @@ class Resolver:
         return Run(script, cell, tuple(views), form.text)
 
     def source(self, form: Shown) -> Source:
-        path = self.project.src.joinpath(*form.target.split("."))
-        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if not path.is_file():
-            known = [_dotted(module, self.project) for module in self.project.src.rglob("*.py")]
-            raise _refusal(form, f"there is no module {form.target} in src/", form.target, known)
+        path = _module(form.target, self.project)
+        if path is None:
+            message = f"there is no module {form.target} in src/ or examples/"
+            raise _refusal(form, message, form.target, _modules(self.project))
         try:
             module = read_module(path)
         except SyntaxError as error:
@@ -294,6 +294,21 @@ def _refusal(form: Shown, message: str, wanted: str = "", known: Iterable[str] =
     return Faults([Fault(form.page, form.line, message + hint)])
 
 
-def _dotted(path, project: Project) -> str:
-    parts = path.relative_to(project.src).with_suffix("").parts
+def _roots(project: Project) -> tuple[Path, ...]:
+    """Where modules lie: examples may share a helper that lies beside them."""
+    return project.src, project.examples
+
+
+def _module(name: str, project: Project) -> Path | None:
+    paths = [root.joinpath(*name.split(".")) for root in _roots(project)]
+    files = [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
+    return next(filter(Path.is_file, files), None)
+
+
+def _modules(project: Project) -> list[str]:
+    return [_dotted(path, root) for root in _roots(project) for path in root.rglob("*.py")]
+
+
+def _dotted(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

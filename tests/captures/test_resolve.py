@@ -132,12 +132,22 @@ def test_sources_by_symbol(house) -> None:
     assert method.code == "@staticmethod\ndef forward(x):\n    return x"
 
 
+def test_the_source_of_a_helper_beside_examples(house) -> None:
+    house.write("examples/a/_timing.py", "def seconds(f):\n    return 1\n")
+    function = resolve(house, "::: source a._timing:seconds")
+    assert function.path == "examples/a/_timing.py"
+    assert function.code == "def seconds(f):\n    return 1"
+
+
 @pytest.mark.parametrize(
     ("markdown", "said"),
     [
         ("::: run a/on#claim", "no example a/on; did you mean a/one?"),
         ("::: run a/one#clam", "has no cell 'clam'; did you mean claim?"),
-        ("::: source gk.gel:gelu", "no module gk.gel in src/; did you mean gk.gelu or gk?"),
+        (
+            "::: source gk.gel:gelu",
+            "no module gk.gel in src/ or examples/; did you mean gk.gelu or gk?",
+        ),
         ("::: source gk.gelu:gleu", "gk.gelu defines no gleu; did you mean gelu?"),
         ("::: source gk.gelu:GELU.foward", "did you mean GELU.forward or GELU?"),
         ("[0.7](capture:a/one#claim)", "'0.7' does not stand in what a/one#claim printed"),
