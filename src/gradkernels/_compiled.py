@@ -1,5 +1,6 @@
 """Launching a kernel again without asking Triton anew for its compiled form."""
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
@@ -24,18 +25,21 @@ def keeps_compiled(kernel: Any) -> Any:
     """
     if not isinstance(kernel, JITFunction):
         return kernel
-    compiled: dict[Any, Any] = {}
+    compiled: dict[Any, Callable[..., Any]] = {}
 
     def run(*args: Any, grid: tuple[int, ...], warmup: bool, **options: Any) -> Any:
+        if warmup:  # which is to compile and not to launch
+            return JITFunction.run(kernel, *args, grid=grid, warmup=True, **options)
         device = driver.active.get_current_device()
-        key = (device, *options.values(), *map(type, args), *map(trait, args))
-        form = compiled.get(key)
-        if form is not None:
-            return form[(*grid, 1, 1)[:3]](*args)
-        form = JITFunction.run(kernel, *args, grid=grid, warmup=warmup, **options)
-        if len(compiled) == MOST_REMEMBERED:
-            compiled.clear()
-        compiled[key] = form
+        key = (device, grid, *options.values(), *map(type, args), *map(trait, args))
+        launch = compiled.get(key)
+        if launch is not None:
+            return launch(*args, stream=driver.active.get_current_stream(device))
+        form = JITFunction.run(kernel, *args, grid=grid, warmup=False, **options)
+        if form is not None:  # as it is where a hook of Triton's keeps it from launching
+            if len(compiled) == MOST_REMEMBERED:
+                compiled.clear()
+            compiled[key] = form[(*grid, 1, 1)[:3]]
         return form
 
     kernel.run = run

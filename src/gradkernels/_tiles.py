@@ -1,5 +1,8 @@
 """Tiles of tensors, which the GPU's copy engine (TMA) fetches where it has one, from sm_90 on."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -24,17 +27,17 @@ class Tiled(TensorDescriptor):
         pass
 
 
-def tiled(t: Tensor, block: list[int]) -> TensorDescriptor | Tensor:
-    """An `aligned` tensor as a kernel takes it to load and store tiles of the shape `block`.
+def tiler(like: Tensor) -> Callable[[Tensor, list[int]], Any]:
+    """How a kernel takes an `aligned` tensor to load and store tiles: `tiler(like)(t, shape)`.
 
-    Loads are zero, and stores go nowhere, where a tile leaves `t`. Without TMA this is `t` itself,
-    which the kernel describes to itself.
+    Loads are zero, and stores go nowhere, where a tile leaves `t`. Without TMA where `like` is,
+    this is `t` itself, which the kernel describes to itself.
     """
-    if not copy_engine(t):
-        return t
+    if not copy_engine(like):
+        return lambda t, block: t
     if torch.compiler.is_compiling():  # which knows descriptors made by this function alone
-        return TensorDescriptor.from_tensor(t, block)
-    return Tiled(t, t.shape, t.stride(), block)
+        return lambda t, block: TensorDescriptor.from_tensor(t, block)
+    return lambda t, block: Tiled(t, t.shape, t.stride(), block)
 
 
 def aligned(t: Tensor) -> Tensor:

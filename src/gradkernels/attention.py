@@ -19,28 +19,19 @@ from gradkernels._launch import (
     keeps_signature,
     on_device_of,
     power_of_2,
+    remembered,
     statistic_dtype,
     widen,
 )
-from gradkernels._tiles import aligned, new_aligned, shared_memory, tiled
+from gradkernels._tiles import aligned, new_aligned, shared_memory, tiler
 
 # BLOCK_M (queries), BLOCK_N (keys), warps and stages by bytes an element and by the widest padded
 # head for which they are meant: what a program accumulates must fit in its registers.
 WIDE_TYPES = {64: (32, 32, 8, 2), 128: (16, 16, 8, 2), 256: (16, 16, 8, 1)}
-FORWARD = {
-    2: {64: (128, 128, 8, 3), 128: (128, 128, 8, 3), 256: (128, 64, 8, 2)},
-    4: WIDE_TYPES,
-    8: WIDE_TYPES,
-}
-BACKWARD_DKDV = {
-    2: {64: (64, 128, 8, 2), 128: (64, 64, 4, 2), 256: (32, 64, 8, 2)},
-    4: WIDE_TYPES,
-    8: WIDE_TYPES,
-}
-BACKWARD_DQ = {
-    2: {64: (128, 64, 8, 3), 128: (128, 64, 8, 3), 256: (64, 32, 4, 2)},
-    4: WIDE_TYPES,
-    8: WIDE_TYPES,
+HALF_TYPES = {
+    "forward": {64: (128, 128, 8, 3), 128: (128, 128, 8, 3), 256: (128, 64, 8, 2)},
+    "dq": {64: (128, 64, 8, 3), 128: (128, 64, 8, 3), 256: (64, 32, 4, 2)},
+    "dkdv": {64: (64, 128, 8, 2), 128: (64, 64, 4, 2), 256: (32, 64, 8, 2)},
 }
 
 
@@ -98,8 +89,8 @@ def attention_kernel(
     """O = softmax(scale Q Kᵀ) V for BLOCK_M queries, and the logarithm of each softmax's sum.
 
     Args:
-        q: B × H × Sq × D, as `tiled` gives it, read.
-        k, v: B × H × Sk × D, as `tiled` gives them, read.
+        q: B × H × Sq × D, as `tiler` gives it, read.
+        k, v: B × H × Sk × D, as `tiler` gives them, read.
         o_ptr: B × H × Sq × D, written.
         lse_ptr: for each head a row of lse_stride fp32 (fp64) cells, the first Sq written.
     """
@@ -171,8 +162,8 @@ def attention_backward_dq_kernel(
     and dP are computed here and again for dK and dV, so that no two programs add to one cell.
 
     Args:
-        q, o, do: B × H × Sq × D, as `tiled` gives them, read.
-        k, v: B × H × Sk × D, as `tiled` gives them, read.
+        q, o, do: B × H × Sq × D, as `tiler` gives them, read.
+        k, v: B × H × Sk × D, as `tiler` gives them, read.
         lse_ptr: for each head a row of statistic_stride fp32 (fp64) cells, the first Sq read.
         delta_ptr: the same for Δ, written.
         dq_ptr: B × H × Sq × D, written if NEED_DQ.
@@ -245,9 +236,9 @@ def attention_backward_dkdv_kernel(
     straight into the next product.
 
     Args:
-        q, do: B × H × Sq × D, as `tiled` gives them, read.
-        k, v: B × H × Sk × D, as `tiled` gives them, read.
-        lse, delta: heads × Sq, as `tiled` gives them, read.
+        q, do: B × H × Sq × D, as `tiler` gives them, read.
+        k, v: B × H × Sk × D, as `tiler` gives them, read.
+        lse, delta: heads × Sq, as `tiler` gives them, read.
         dk_ptr, dv_ptr: B × H × Sk × D, written if NEED_DK, NEED_DV.
     """
     LOG2_E: tl.constexpr = 1.4426950408889634
@@ -296,18 +287,24 @@ def attention_backward_dkdv_kernel(
         store_rows(dv_ptr, dv, head, column, Sk, D)
 
 
-def blocks(table: dict[int, dict[int, tuple[int, int, int, int]]], q: Tensor) -> tuple[int, ...]:
-    """BLOCK_M, BLOCK_N, BLOCK_D, warps and stages for heads of the size of those in `q`."""
-    BLOCK_D = max(16, power_of_2(q.shape[-1], 256))
-    BLOCK_M, BLOCK_N, warps, stages = table[q.element_size()][max(64, BLOCK_D)]
-    return BLOCK_M, BLOCK_N, BLOCK_D, warps, stages
+@remembered
+def choose_tile(kernel: str, D: int, size: int, memory: int) -> tuple[int, int, int, int, int]:
+    """BLOCK_M, BLOCK_N, BLOCK_D, warps and stages of a kernel for heads of D elements of `size`.
 
-
-def fitting(stages: int, held: int, streamed: int, BLOCK_D: int, q: Tensor) -> int:
-    """As many stages of a loop that holds and streams so many rows as shared memory has room for,
-    which on consumer GPUs is less than half of an H100's."""
-    row = BLOCK_D * q.element_size()
-    return max(1, min(stages, (shared_memory(q) - 1024 - held * row) // (streamed * row)))
+    As many stages as shared memory has room for, which on consumer GPUs is less than half of an
+    H100's: a program holds rows of two tensors (the forward of one) and streams those of two.
+    """
+    BLOCK_D = max(16, power_of_2(D, 256))
+    table = HALF_TYPES[kernel] if size == 2 else WIDE_TYPES
+    BLOCK_M, BLOCK_N, warps, stages = table[max(64, BLOCK_D)]
+    held, streamed = {
+        "forward": (BLOCK_M, 2 * BLOCK_N),
+        "dq": (2 * BLOCK_M, 2 * BLOCK_N),
+        "dkdv": (2 * BLOCK_N, 2 * BLOCK_M),
+    }[kernel]
+    row = BLOCK_D * size
+    room = (memory - 1024 - held * row) // (streamed * row)
+    return BLOCK_M, BLOCK_N, BLOCK_D, warps, max(1, min(stages, room))
 
 
 def new_statistic(q: Tensor) -> Tensor:
@@ -326,13 +323,14 @@ def attention_forward(
     if not (q.numel() and k.numel()):
         return o.zero_(), lse
     q, k, v = aligned(q), aligned(k), aligned(v)
-    BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(FORWARD, q)
+    tiled, size, memory = tiler(q), q.element_size(), shared_memory(q)
+    BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = choose_tile("forward", D, size, memory)
     keys = [1, 1, BLOCK_N, BLOCK_D]
     with on_device_of(q):
         attention_kernel[(ceil_div(Sq, BLOCK_M) * B * H,)](
             tiled(q, [1, 1, BLOCK_M, BLOCK_D]), tiled(k, keys), tiled(v, keys), o, lse,
             B, H, Sq, Sk, D, lse.stride(0), scale, causal, BLOCK_M, BLOCK_N, BLOCK_D,
-            num_warps=warps, num_stages=fitting(stages, BLOCK_M, 2 * BLOCK_N, BLOCK_D, q),
+            num_warps=warps, num_stages=stages,
         )  # fmt: skip
     return o, lse
 
@@ -363,23 +361,24 @@ def attention_backward(
         return dq, dk, dv
     delta = new_statistic(q)
     q, k, v, o, do = (aligned(t) for t in (q, k, v, o, do))
+    tiled, size, memory = tiler(q), q.element_size(), shared_memory(q)
     with on_device_of(q):
-        BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(BACKWARD_DQ, q)
+        BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = choose_tile("dq", D, size, memory)
         queries, keys = [1, 1, BLOCK_M, BLOCK_D], [1, 1, BLOCK_N, BLOCK_D]
         attention_backward_dq_kernel[(ceil_div(Sq, BLOCK_M) * B * H,)](
             tiled(q, queries), tiled(k, keys), tiled(v, keys), tiled(o, queries),
             tiled(do, queries), lse, delta, dq, B, H, Sq, Sk, D, lse.stride(0),
             scale, causal, BLOCK_M, BLOCK_N, BLOCK_D, need_dq,
-            num_warps=warps, num_stages=fitting(stages, 2 * BLOCK_M, 2 * BLOCK_N, BLOCK_D, q),
+            num_warps=warps, num_stages=stages,
         )  # fmt: skip
         if need_dk or need_dv:
-            BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = blocks(BACKWARD_DKDV, q)
+            BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = choose_tile("dkdv", D, size, memory)
             queries, keys = [1, 1, BLOCK_M, BLOCK_D], [1, 1, BLOCK_N, BLOCK_D]
             attention_backward_dkdv_kernel[(ceil_div(Sk, BLOCK_N) * B * H,)](
                 tiled(q, queries), tiled(k, keys), tiled(v, keys), tiled(do, queries),
                 tiled(lse, [1, BLOCK_M]), tiled(delta, [1, BLOCK_M]), dk, dv,
                 B, H, Sq, Sk, D, scale, causal, BLOCK_M, BLOCK_N, BLOCK_D, need_dk, need_dv,
-                num_warps=warps, num_stages=fitting(stages, 2 * BLOCK_N, 2 * BLOCK_M, BLOCK_D, q),
+                num_warps=warps, num_stages=stages,
             )  # fmt: skip
     return dq, dk, dv
 

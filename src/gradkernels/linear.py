@@ -1,6 +1,7 @@
 """Linear: one matrix product forward and two backward, all by one kernel."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from gradkernels._launch import (
     remembered,
     widen,
 )
-from gradkernels._tiles import aligned, new_aligned, shared_memory, tiled
+from gradkernels._tiles import aligned, new_aligned, shared_memory, tiler
 
 # BLOCK_M, BLOCK_N, BLOCK_K, warps, stages by bytes an element, largest tile first: the larger the
 # tile, the oftener each element loaded is used; the smaller, the more programs share the work.
@@ -69,10 +70,10 @@ def matmul_kernel(
     """C = A B + bias, tile by tile of C; each program takes every num_programs-th tile.
 
     Args:
-        a: A, M × K, as `tiled` gives it, read; its transpose if A_TRANSPOSED.
-        b: B, K × N, as `tiled` gives it, read; its transpose if B_TRANSPOSED.
+        a: A, M × K, as `tiler` gives it, read; its transpose if A_TRANSPOSED.
+        b: B, K × N, as `tiler` gives it, read; its transpose if B_TRANSPOSED.
         bias_ptr: N elements, read, or None.
-        c: C, M × N, as `tiled` gives it, written.
+        c: C, M × N, as `tiler` gives it, written.
     """
     if A_TRANSPOSED:
         a = described(a, K, M, BLOCK_K, BLOCK_M)
@@ -147,8 +148,9 @@ def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     tile = choose_tile(M, N, a.element_size(), shared_memory(a), programs)
     BLOCK_M, BLOCK_N, BLOCK_K, warps, stages = tile
     grid = (min(ceil_div(M, BLOCK_M) * ceil_div(N, BLOCK_N), programs),)
-    a_tiles, a_transposed = operand(a, BLOCK_M, BLOCK_K)
-    b_tiles, b_transposed = operand(b, BLOCK_K, BLOCK_N)
+    tiled = tiler(a)
+    a_tiles, a_transposed = operand(tiled, a, BLOCK_M, BLOCK_K)
+    b_tiles, b_transposed = operand(tiled, b, BLOCK_K, BLOCK_N)
     with on_device_of(a):
         matmul_kernel[grid](
             a_tiles, b_tiles, bias if bias is None else bias.contiguous(),
@@ -171,7 +173,9 @@ def choose_tile(
     return tile
 
 
-def operand(t: Tensor, rows: int, columns: int) -> tuple[Any, bool]:
+def operand(
+    tiled: Callable[[Tensor, list[int]], Any], t: Tensor, rows: int, columns: int
+) -> tuple[Any, bool]:
     """`t` for tiles of rows × columns, and whether it is its transpose that lies in memory so."""
     row, column = t.stride()
     if row == 1 != column:

@@ -26,7 +26,7 @@ def launches(monkeypatch):
             self.number = number
 
         def __getitem__(self, grid):
-            return lambda *args: noted.append((self.number, grid, args))
+            return lambda *args, stream: noted.append((self.number, grid, args, stream))
 
     def compiles(kernel, *args, grid, warmup, **options):
         form = Form(sum(note == "compiled" for note in noted))
@@ -39,6 +39,9 @@ def launches(monkeypatch):
         def get_current_device(self):
             return self.number
 
+        def get_current_stream(self, device):
+            return f"stream of {device}"
+
     monkeypatch.setattr(JITFunction, "run", compiles)
     monkeypatch.setattr(_compiled, "driver", type("driver", (), {"active": Device()}))
     return keeps_compiled(JITFunction(scaled_copy_kernel)), noted
@@ -48,9 +51,10 @@ def test_what_was_launched_once_is_launched_from_memory(launches):
     kernel, noted = launches
     for x in (torch.ones(8), torch.zeros(8)):
         kernel[(2,)](x, x, 8, 2.0, 4, num_warps=1)
-    (_, (form, grid, args)) = noted
+    (_, (form, grid, args, stream)) = noted
     assert form == 0
     assert grid == (2, 1, 1)
+    assert stream == "stream of 0"
     assert args[0] is args[1] is x
     assert args[2:] == (8, 2.0, 4)
 
@@ -67,18 +71,28 @@ def test_what_was_launched_once_is_launched_from_memory(launches):
         {"BLOCK": 8},
         {"num_warps": 2},
         {"device": 1},
+        {"grid": (3,)},
     ],
     ids=str,
 )
 def test_what_another_form_may_serve_is_compiled_anew(launches, changed, monkeypatch):
     kernel, noted = launches
 
-    def launch(x=torch.ones(8), n=8, BLOCK=4, num_warps=1, device=0):  # noqa: B008
+    def launch(x=torch.ones(8), n=8, BLOCK=4, num_warps=1, device=0, grid=(2,)):  # noqa: B008
         monkeypatch.setattr(_compiled.driver.active, "number", device)
-        kernel[(2,)](x, x, n, 2.0, BLOCK, num_warps=num_warps)
+        kernel[grid](x, x, n, 2.0, BLOCK, num_warps=num_warps)
 
     launch()
     launch(**changed)
+    assert noted == ["compiled", "compiled"]
+
+
+def test_a_warmup_launches_nothing(launches):
+    kernel, noted = launches
+    x = torch.ones(8)
+    kernel[(2,)](x, x, 8, 2.0, 4)
+    form = kernel.warmup(x, x, 8, 2.0, 4, grid=(2,))
+    assert form.number == 1
     assert noted == ["compiled", "compiled"]
 
 
