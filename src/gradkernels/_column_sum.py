@@ -5,9 +5,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gradkernels._launch import on_device_of, power_of_2, statistic_dtype
+from gradkernels._compiled import keeps_compiled
+from gradkernels._launch import ceil_div, on_device_of, power_of_2, statistic_dtype
 
 
+@keeps_compiled
 @triton.jit
 def column_sum_kernel(
     partials_ptr, total_ptr, programs, n, BLOCK_P: tl.constexpr, BLOCK_N: tl.constexpr
@@ -41,17 +43,19 @@ def new_partials(
     return torch.empty(programs, n, dtype=dtype if programs == 1 else wide, device=x.device)
 
 
-def column_sum(partials: Tensor, dtype: torch.dtype) -> Tensor:
-    """The sum of the rows of `partials`, in `dtype`."""
+def column_sum(partials: Tensor, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+    """The sum of the rows of `partials`, in `dtype` and `shape`."""
     programs, n = partials.shape
     if programs == 1:
-        return partials[0].to(dtype)
-    total = torch.empty(n, dtype=dtype, device=partials.device)
-    BLOCK_N = power_of_2(n, 8)
-    # A lone program has to have all the more rows under way.
-    BLOCK_P, warps = (256, 4) if n >= 8 else (8192 // BLOCK_N, 16)
+        return (partials if partials.dtype == dtype else partials.to(dtype)).view(shape)
+    total = torch.empty(shape, dtype=dtype, device=partials.device)
+    if n < 8:  # a lone program has to have all the more rows under way
+        BLOCK_N = power_of_2(n, 8)
+        BLOCK_P, warps = 8192 // BLOCK_N, 16
+    else:
+        BLOCK_P, BLOCK_N, warps = (8, 256, 4) if programs <= 8 else (256, 8, 4)
     with on_device_of(partials):
-        column_sum_kernel[(triton.cdiv(n, BLOCK_N),)](
+        column_sum_kernel[(ceil_div(n, BLOCK_N),)](
             partials, total, programs, n, BLOCK_P, BLOCK_N, num_warps=warps
         )
     return total

@@ -51,15 +51,12 @@ def multiple(size, UNIT: tl.constexpr):
 
 
 @triton.jit
-def inside(live, c, width, col, n, BLOCKS: tl.constexpr):
-    """The mask of a persistent program's tile, without the comparisons that always hold.
+def inside(live, col, end):
+    """The mask of a persistent program's tile, without the comparison that always holds.
 
-    One row at a time is always live, and a row that is not shared is as wide as its columns go:
-    either comparison would still cost a register for every vector of the tile.
+    One row at a time is always live: it would still cost a register for every vector of the tile.
     """
-    mask = col < n
-    if BLOCKS > 1:
-        mask = mask & (c < width)
+    mask = col < end
     if live.shape[0] > 1:
         mask = mask & live
     return mask
@@ -207,7 +204,7 @@ def laid_out_like(t: Tensor, x: Tensor) -> Tensor:
 
 def as_rows(x: Tensor, n: int) -> Tensor:
     """`x` as a matrix of rows of `n` adjacent elements, at any row stride; a copy if it must be."""
-    rows = x.reshape(x.numel() // n if n else 0, n)
+    rows = x if x.ndim == 2 and x.shape[1] == n else x.reshape(x.numel() // n if n else 0, n)
     return rows.resolve_neg() if rows.stride(1) == 1 or n <= 1 else rows.contiguous()
 
 
@@ -271,6 +268,11 @@ class PersistentTile(NamedTuple):
     STAGES: int  # of the pipeline: tiles on their way, and the one in hand
     warps: int
     programs: int  # for each of the BLOCKS
+
+
+def too_wide(x: Tensor, n: int, sums: int) -> bool:
+    """Whether no few programs together can keep `sums` of each column in their registers."""
+    return sums * n * x.element_size() > 4 * TILE_BYTES
 
 
 def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:

@@ -10,9 +10,11 @@ import triton.language as tl
 from torch import Tensor
 
 from gradkernels._column_sum import column_sum, new_partials
+from gradkernels._compiled import keeps_compiled
 from gradkernels._launch import (
     as_rows,
     autocast_to_fp32,
+    ceil_div,
     check_tensors,
     check_trailing,
     first_order,
@@ -24,10 +26,13 @@ from gradkernels._launch import (
     persistent_tile,
     statistic_dtype,
     tile,
+    too_wide,
     unit,
 )
+from gradkernels._wide_norm import load_factors, wide_norm_backward
 
 
+@keeps_compiled
 @triton.jit
 def layer_norm_kernel(
     x_ptr,
@@ -84,6 +89,7 @@ def layer_norm_kernel(
         tl.store(y_ptr + row * n + col, y, mask=mask)
 
 
+@keeps_compiled
 @triton.jit
 def layer_norm_backward_kernel(
     dy_ptr,
@@ -125,6 +131,7 @@ def layer_norm_backward_kernel(
     width = multiple(width, UNIT)
     dy_stride, x_stride = multiple(dy_stride, UNIT), multiple(x_stride, UNIT)
     block = tl.program_id(0) % BLOCKS
+    end = multiple(tl.minimum(n, (block + 1) * width), UNIT)
     group = (tl.program_id(0) // BLOCKS).to(tl.int64)
     step = tl.num_programs(0) // BLOCKS * ROWS
     row = tl.arange(0, ROWS)[:, None]
@@ -136,16 +143,16 @@ def layer_norm_backward_kernel(
         live = row < rows - start
         mean = tl.load(mean_ptr + start + row, mask=live, other=0.0)
         rstd = tl.load(rstd_ptr + start + row, mask=live, other=0.0)
+        dy_rows, x_rows = dy_ptr + start * dy_stride, x_ptr + start * x_stride
         total, product = zeros, zeros
         h, x_hat, dw_next, db_next = (), (), (), ()
         for p in tl.static_range(PARTS):
-            c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
-            col = block * width + c
-            mask = inside(live, c, width, col, n, BLOCKS)
-            dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
-            x_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask)
-            x_hat_p = (x_p - mean) * rstd
-            h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
+            col = block * width + p * BLOCK + tl.arange(0, BLOCK)[None, :]
+            mask = inside(live, col, end)
+            w_p = tl.load(w_ptr + col, mask=col < n, other=0.0)
+            dy_p, x_hat_p, h_p = load_factors(
+                dy_rows, x_rows, w_p, mean, rstd, row, col, dy_stride, x_stride, mask
+            )
             total += h_p
             product += h_p * x_hat_p
             h, x_hat = h + (h_p,), x_hat + (x_hat_p,)  # noqa: RUF005
@@ -153,31 +160,31 @@ def layer_norm_backward_kernel(
             db_next = db_next + (db[p] + dy_p,)  # noqa: RUF005
         dw, db = dw_next, db_next
         if NEED_DX:
-            for other in range(1, BLOCKS):
+            for another in range(1, BLOCKS):
+                other = (block + another) % BLOCKS
+                other_end = multiple(tl.minimum(n, (other + 1) * width), UNIT)
                 for p in tl.static_range(PARTS):
-                    c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
-                    col = (block + other) % BLOCKS * width + c
-                    mask = inside(live, c, width, col, n, BLOCKS)
-                    dy_p = load_tile(dy_ptr + start * dy_stride, row, col, dy_stride, mask)
-                    x_p = load_tile(x_ptr + start * x_stride, row, col, x_stride, mask)
-                    h_p = dy_p * tl.load(w_ptr + col, mask=col < n, other=0.0).to(zeros.dtype)
+                    col = other * width + p * BLOCK + tl.arange(0, BLOCK)[None, :]
+                    mask = inside(live, col, other_end)
+                    w_p = tl.load(w_ptr + col, mask=col < n, other=0.0)
+                    dy_p, x_hat_p, h_p = load_factors(
+                        dy_rows, x_rows, w_p, mean, rstd, row, col, dy_stride, x_stride, mask
+                    )
                     total += h_p
-                    product += h_p * ((x_p - mean) * rstd)
+                    product += h_p * x_hat_p
             mean_total = tl.sum(total, axis=1)[:, None] / n
             mean_product = tl.sum(product, axis=1)[:, None] / n
             for p in tl.static_range(PARTS):
-                c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
-                col = block * width + c
+                col = block * width + p * BLOCK + tl.arange(0, BLOCK)[None, :]
+                mask = inside(live, col, end)
                 dx = rstd * (h[p] - mean_total - x_hat[p] * mean_product)
-                mask = inside(live, c, width, col, n, BLOCKS)
                 tl.store(dx_ptr + start * n + row * n + col, dx, mask=mask)
     if NEED_DW_DB:
+        dw_db_ptr += 2 * group * n
         for p in tl.static_range(PARTS):
-            c = p * BLOCK + tl.arange(0, BLOCK)
-            col = block * width + c
-            mask = (c < width) & (col < n)
-            tl.store(dw_db_ptr + 2 * group * n + col, tl.sum(dw[p], axis=0), mask=mask)
-            tl.store(dw_db_ptr + (2 * group + 1) * n + col, tl.sum(db[p], axis=0), mask=mask)
+            col = block * width + p * BLOCK + tl.arange(0, BLOCK)
+            tl.store(dw_db_ptr + col, tl.sum(dw[p], axis=0), mask=col < end)
+            tl.store(dw_db_ptr + n + col, tl.sum(db[p], axis=0), mask=col < end)
 
 
 def layer_norm_forward(
@@ -192,7 +199,7 @@ def layer_norm_forward(
     rstd = torch.empty_like(mean)
     ROWS, BLOCK, BLOCKS, warps = tile(n, elements_per_thread=32, least_warps=1)
     with on_device_of(x):
-        layer_norm_kernel[(triton.cdiv(rows, ROWS),)](
+        layer_norm_kernel[(ceil_div(rows, ROWS),)](
             x_rows, w.contiguous(), w if b is None else b.contiguous(), y, mean, rstd,
             rows, n, x_stride, eps, unit(n, x_stride),
             ROWS, BLOCK, BLOCKS, b is not None, num_warps=warps,
@@ -211,25 +218,26 @@ def layer_norm_backward(
     need_db: bool = True,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """Launch `layer_norm_backward_kernel` and, for dw and db together, `column_sum_kernel`."""
-    n = w.numel()
-    dy_rows, x_rows = as_rows(dy, n), as_rows(x, n)
-    rows, dy_stride, x_stride = x_rows.shape[0], dy_rows.stride(0), x_rows.stride(0)
-    t = persistent_tile(x, w, sums=2)
-    groups = min(t.programs, triton.cdiv(rows, t.ROWS))
-    dx = torch.empty_like(x, memory_format=torch.contiguous_format) if need_dx else None
-    dw_db = None
-    if need_dw or need_db:
-        dw_db = new_partials(x, groups, 2 * n, w.dtype)
-    with on_device_of(x):
-        layer_norm_backward_kernel[(groups * t.BLOCKS,)](
-            dy_rows, x_rows, w.contiguous(), mean, rstd, dx, dw_db,
-            rows, n, t.width, dy_stride, x_stride, unit(n, dy_stride, x_stride),
-            t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.STAGES, need_dx, dw_db is not None,
-            num_warps=t.warps,
-        )  # fmt: skip
+    n, need_dw_db = w.numel(), need_dw or need_db
+    if too_wide(x, n, sums=2):
+        dx, dw_db = wide_norm_backward(dy, x, w, mean, rstd, need_dx, need_dw_db)
+    else:
+        dy_rows, x_rows = as_rows(dy, n), as_rows(x, n)
+        rows, dy_stride, x_stride = x_rows.shape[0], dy_rows.stride(0), x_rows.stride(0)
+        t = persistent_tile(x, w, sums=2)
+        groups = min(t.programs, ceil_div(rows, t.ROWS))
+        dx = torch.empty_like(x, memory_format=torch.contiguous_format) if need_dx else None
+        dw_db = new_partials(x, groups, 2 * n, w.dtype) if need_dw_db else None
+        with on_device_of(x):
+            layer_norm_backward_kernel[(groups * t.BLOCKS,)](
+                dy_rows, x_rows, w.contiguous(), mean, rstd, dx, dw_db,
+                rows, n, t.width, dy_stride, x_stride, unit(n, dy_stride, x_stride),
+                t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.STAGES, need_dx, need_dw_db,
+                num_warps=t.warps,
+            )  # fmt: skip
     if dw_db is None:
         return dx, None, None
-    dw, db = column_sum(dw_db, w.dtype).view(2, *w.shape)
+    dw, db = column_sum(dw_db, w.dtype, (2, *w.shape))
     return dx, dw if need_dw else None, db if need_db else None
 
 

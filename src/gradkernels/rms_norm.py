@@ -10,9 +10,11 @@ import triton.language as tl
 from torch import Tensor
 
 from gradkernels._column_sum import column_sum, new_partials
+from gradkernels._compiled import keeps_compiled
 from gradkernels._launch import (
     as_rows,
     autocast_to_fp32,
+    ceil_div,
     check_how,
     check_tensors,
     check_trailing,
@@ -25,10 +27,13 @@ from gradkernels._launch import (
     persistent_tile,
     statistic_dtype,
     tile,
+    too_wide,
     unit,
 )
+from gradkernels._wide_norm import wide_norm_backward
 
 
+@keeps_compiled
 @triton.jit
 def rms_norm_kernel(
     x_ptr,
@@ -79,6 +84,7 @@ def load_factors(
     return dy, x_hat, dy * tl.load(w_ptr + col, mask=col < n, other=0.0).to(dy.dtype)
 
 
+@keeps_compiled
 @triton.jit
 def rms_norm_backward_kernel(
     dy_ptr,
@@ -89,14 +95,12 @@ def rms_norm_backward_kernel(
     dw_ptr,
     rows,
     n,
-    width,
     dy_stride,
     x_stride,
     UNIT: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     PARTS: tl.constexpr,
-    BLOCKS: tl.constexpr,
     HOLD: tl.constexpr,
     STAGES: tl.constexpr,
     NEED_DX: tl.constexpr,
@@ -105,63 +109,47 @@ def rms_norm_backward_kernel(
 ):
     """dx = rstd (w dy − x̂ mean(w dy x̂)) with x̂ = x rstd, and this program's share of Σ dy x̂.
 
-    Each program takes ROWS rows, skips those of the other programs, and so on to the end. Where
-    BLOCKS programs share a row, each has `width` of its columns and reads the others' too, from
-    the cache, because the mean needs them. What it does not HOLD until the mean is known it reads
-    again.
+    Each program takes ROWS rows, skips those of the other programs, and so on to the end. What it
+    does not HOLD until the mean is known it reads again.
 
     Args:
         dy_ptr, x_ptr: rows × n at row strides dy_stride and x_stride, read.
         w_ptr: n elements, read.
         rstd_ptr: one cell a row, read.
         dx_ptr: rows × n, written if NEED_DX.
-        dw_ptr: a row of n cells for each group of BLOCKS programs, written if NEED_DW; with
-            ATOMIC one row in all, added to.
+        dw_ptr: a row of n cells for each program, written if NEED_DW; with ATOMIC one row in all,
+            added to.
     """
     n = multiple(n, UNIT)
-    width = multiple(width, UNIT)
     dy_stride, x_stride = multiple(dy_stride, UNIT), multiple(x_stride, UNIT)
-    KEEP: tl.constexpr = "" if HOLD else "evict_last"
-    block = tl.program_id(0) % BLOCKS
-    group = (tl.program_id(0) // BLOCKS).to(tl.int64)
-    step = tl.num_programs(0) // BLOCKS * ROWS
+    FIRST: tl.constexpr = "" if HOLD else "evict_last"
+    program = tl.program_id(0).to(tl.int64)
     row = tl.arange(0, ROWS)[:, None]
     zeros = tl.zeros([ROWS, BLOCK], dtype=rstd_ptr.dtype.element_ty)
     dw = ()
     for _ in tl.static_range(PARTS):
         dw = dw + (zeros,)  # noqa: RUF005 (Triton has no starred tuples)
-    for start in tl.range(group * ROWS, rows, step, num_stages=STAGES):
+    for start in tl.range(program * ROWS, rows, tl.num_programs(0) * ROWS, num_stages=STAGES):
         live = row < rows - start
         rstd = tl.load(rstd_ptr + start + row, mask=live, other=0.0)
         dy_rows, x_rows = dy_ptr + start * dy_stride, x_ptr + start * x_stride
         product = zeros
         h, x_hat, dw_next = (), (), ()
         for p in tl.static_range(PARTS):
-            c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
-            col = block * width + c
-            mask = inside(live, c, width, col, n, BLOCKS)
+            col = p * BLOCK + tl.arange(0, BLOCK)[None, :]
+            mask = inside(live, col, n)
             dy_p, x_hat_p, h_p = load_factors(
-                dy_rows, x_rows, w_ptr, rstd, row, col, n, dy_stride, x_stride, mask, KEEP
+                dy_rows, x_rows, w_ptr, rstd, row, col, n, dy_stride, x_stride, mask, FIRST
             )
             product += h_p * x_hat_p
             h, x_hat = h + (h_p,), x_hat + (x_hat_p,)  # noqa: RUF005
             dw_next = dw_next + (dw[p] + dy_p * x_hat_p,)  # noqa: RUF005
         dw = dw_next
         if NEED_DX:
-            for other in range(1, BLOCKS):
-                for p in tl.static_range(PARTS):
-                    c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
-                    col = (block + other) % BLOCKS * width + c
-                    mask = inside(live, c, width, col, n, BLOCKS)
-                    dy_p, x_hat_p, h_p = load_factors(
-                        dy_rows, x_rows, w_ptr, rstd, row, col, n, dy_stride, x_stride, mask, ""
-                    )
-                    product += h_p * x_hat_p
             mean = tl.sum(product, axis=1)[:, None] / n
             for p in tl.static_range(PARTS):
-                c = p * BLOCK + tl.arange(0, BLOCK)[None, :]
-                col = block * width + c
-                mask = inside(live, c, width, col, n, BLOCKS)
+                col = p * BLOCK + tl.arange(0, BLOCK)[None, :]
+                mask = inside(live, col, n)
                 x_hat_p, h_p = x_hat[p], h[p]
                 if not HOLD:
                     dy_p, x_hat_p, h_p = load_factors(
@@ -172,14 +160,12 @@ def rms_norm_backward_kernel(
                 tl.store(dx_ptr + start * n + row * n + col, dx, mask=mask)
     if NEED_DW:
         for p in tl.static_range(PARTS):
-            c = p * BLOCK + tl.arange(0, BLOCK)
-            col = block * width + c
-            mask = (c < width) & (col < n)
+            col = p * BLOCK + tl.arange(0, BLOCK)
             total = tl.sum(dw[p], axis=0)
             if ATOMIC:
-                tl.atomic_add(dw_ptr + col, total, mask=mask)
+                tl.atomic_add(dw_ptr + col, total, mask=col < n)
             else:
-                tl.store(dw_ptr + group * n + col, total, mask=mask)
+                tl.store(dw_ptr + program * n + col, total, mask=col < n)
 
 
 def rms_norm_forward(x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -191,7 +177,7 @@ def rms_norm_forward(x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     rstd = torch.empty(rows, dtype=statistic_dtype(x), device=x.device)
     ROWS, BLOCK, BLOCKS, warps = tile(n)
     with on_device_of(x):
-        rms_norm_kernel[(triton.cdiv(rows, ROWS),)](
+        rms_norm_kernel[(ceil_div(rows, ROWS),)](
             x_rows, w.contiguous(), y, rstd, rows, n, x_stride,
             eps, unit(n, x_stride), ROWS, BLOCK, BLOCKS, num_warps=warps,
         )  # fmt: skip
@@ -209,20 +195,23 @@ def rms_norm_backward(
 ) -> tuple[Tensor | None, Tensor | None]:
     """Launch `rms_norm_backward_kernel` and, for dw, `column_sum_kernel`."""
     n = w.numel()
+    if too_wide(x, n, sums=1):
+        dx, dw = wide_norm_backward(dy, x, w, None, rstd, need_dx, need_dw, how)
+        return dx, None if dw is None else column_sum(dw, w.dtype, w.shape)
     dy_rows, x_rows = as_rows(dy, n), as_rows(x, n)
     rows, dy_stride, x_stride = x_rows.shape[0], dy_rows.stride(0), x_rows.stride(0)
     t = persistent_tile(x, w, sums=1)
-    groups = min(t.programs, triton.cdiv(rows, t.ROWS))
+    programs = min(t.programs, ceil_div(rows, t.ROWS))
     dx = torch.empty_like(x, memory_format=torch.contiguous_format) if need_dx else None
-    dw = new_partials(x, groups, n, w.dtype, how) if need_dw else None
+    dw = new_partials(x, programs, n, w.dtype, how) if need_dw else None
     with on_device_of(x):
-        rms_norm_backward_kernel[(groups * t.BLOCKS,)](
+        rms_norm_backward_kernel[(programs,)](
             dy_rows, x_rows, w.contiguous(), rstd, dx, dw,
-            rows, n, t.width, dy_stride, x_stride, unit(n, dy_stride, x_stride),
-            t.ROWS, t.BLOCK, t.PARTS, t.BLOCKS, t.HOLD, t.STAGES, need_dx, need_dw, how == "atomic",
+            rows, n, dy_stride, x_stride, unit(n, dy_stride, x_stride),
+            t.ROWS, t.BLOCK, t.PARTS, t.HOLD, t.STAGES, need_dx, need_dw, how == "atomic",
             num_warps=t.warps,
         )  # fmt: skip
-    return dx, None if dw is None else column_sum(dw, w.dtype).view(w.shape)
+    return dx, None if dw is None else column_sum(dw, w.dtype, w.shape)
 
 
 @keeps_signature

@@ -101,7 +101,7 @@ def scaled_silu_backward(
             dy, x, w, dx, cells, n,
             BACKWARD_BLOCK, need_dx, need_dw, how == "atomic", num_warps=8,
         )  # fmt: skip
-    return dx, None if cells is None else column_sum(cells, w.dtype).view(w.shape)
+    return dx, None if cells is None else column_sum(cells, w.dtype, w.shape)
 
 
 @keeps_signature

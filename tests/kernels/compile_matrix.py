@@ -30,7 +30,7 @@ from triton.runtime.jit import JITFunction, MockTensor
 import gradkernels
 import gradkernels.attention as attention_module
 import gradkernels.linear as linear_module
-from gradkernels import _launch, _tiles
+from gradkernels import _launch, _tiles, _wide_norm
 
 CAPABILITIES = (80, 90, 100)
 SHARED_MEMORY = {80: 163 << 10, 90: 227 << 10, 100: 227 << 10}
@@ -52,18 +52,20 @@ def operations(dtype: torch.dtype) -> Iterator[Callable[[], Tensor]]:
     def t(*shape: int) -> Tensor:
         return torch.empty(shape, dtype=dtype, requires_grad=True)
 
-    target = torch.zeros(16, dtype=torch.int64)
+    # Rows enough for every program that a GPU has room for; nothing touches their memory.
+    rows = 1024
+    target = torch.zeros(rows, dtype=torch.int64)
     yield lambda: gelu(t(1 << 16))
     for dw in ("partials", "atomic"):
         yield lambda dw=dw: scaled_silu(t(1 << 16), t(1), dw)
-        yield lambda dw=dw: rms_norm(t(16, 1024), t(1024), dw=dw)
-    for n in (4096, 1 << 17):
-        yield lambda n=n: rms_norm(t(16, n), t(n))
-        yield lambda n=n: layer_norm(t(16, n), t(n), t(n))
-        yield lambda n=n: softmax(t(16, n))
-        yield lambda n=n: cross_entropy(t(16, n), target)
-    for rows, out in ((8192, 4096), (16, 64)):
-        yield lambda rows=rows, out=out: linear(t(rows, 256), t(out, 256), t(out))
+        yield lambda dw=dw: rms_norm(t(rows, 1024), t(1024), dw=dw)
+    for n in (4096, 16384, 20480, 1 << 17):
+        yield lambda n=n: rms_norm(t(rows, n), t(n))
+        yield lambda n=n: layer_norm(t(rows, n), t(n), t(n))
+        yield lambda n=n: softmax(t(rows, n))
+    yield lambda: cross_entropy(t(rows, 1 << 17), target)
+    for tokens, out in ((8192, 4096), (16, 64)):
+        yield lambda tokens=tokens, out=out: linear(t(tokens, 256), t(out, 256), t(out))
     for head, causal in ((64, False), (128, False), (128, True), (256, True)):
         yield lambda head=head, causal=causal: attention(
             t(1, 2, 256, head), t(1, 2, 256, head), t(1, 2, 256, head), causal
@@ -98,7 +100,9 @@ def compile_launches(dtype: torch.dtype, capability: int) -> dict[str, tuple[int
     # So that tensors on the CPU pass the checks, and launchers take what the GPU would offer.
     _launch.INTERPRETED = True
     _tiles.copy_engine = lambda t: capability >= 90
-    for module in (linear_module, attention_module):
+    for module in (_launch, _wide_norm):
+        module.multiprocessors = lambda t: 132
+    for module in (_launch, linear_module, attention_module):
         module.shared_memory = lambda t: SHARED_MEMORY[capability]
     pretence = Pretence()
     pretence.capability = capability
