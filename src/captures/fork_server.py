@@ -18,9 +18,9 @@ from typing import Any
 from captures.child import die_with_parent, main
 from captures.orphans import adopt_orphans, kill_children
 
-# Slow to import; whatever else they need comes with them.
+# Slow to import; whatever else they need comes with them, also what torch imports late.
 _SLOW = {
-    "torch": "torch._dynamo",
+    "torch": "torch.testing._internal.optests",
     "triton": "triton.language",
     "matplotlib": "matplotlib.pyplot",
 }

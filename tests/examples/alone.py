@@ -1,9 +1,11 @@
 """Runs scripts where this project cannot be imported: `python -I alone.py`, one JSON a line.
 
-torch is imported once and each script runs in a fork, since importing it takes longer than most
-scripts do. A script sees an empty directory and nothing of this project, installed or not.
+torch is imported once, with what its checkers import late, and each script runs in a fork, since
+importing it takes longer than most scripts do. A script sees an empty directory and nothing of
+this project, installed or not.
 """
 
+import gc
 import json
 import os
 import runpy
@@ -49,9 +51,12 @@ def run(script: str, directory: str, seconds: int, before: str, after: str) -> N
 def main() -> None:
     sys.meta_path.insert(0, Absent())
     os.environ |= {"TRITON_INTERPRET": "1", "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}
-    import torch  # noqa: F401
+    import torch.testing._internal.optests  # noqa: F401
     import triton  # noqa: F401
 
+    # What was imported stays: no collection in a script need look through it again.
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()

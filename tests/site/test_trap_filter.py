@@ -19,18 +19,15 @@ def page(visit):
 
 
 def shown(page) -> list[str]:
-    headings = page.locator("h3.trap:visible").all()
-    return [heading.get_attribute("id") for heading in headings]
+    return page.locator("h3.trap:visible").evaluate_all("(traps) => traps.map(({ id }) => id)")
 
 
 def traps_by_symptom(page) -> dict[str, list[str]]:
     """What the page's table says, read without the widget's help."""
-    table = {}
-    for row in page.locator("#symptom-table tbody tr").all():
-        links = row.locator("a").all()
-        anchors = [link.get_attribute("href").rpartition("#")[2] for link in links]
-        table[row.locator("td").first.inner_text()] = anchors
-    return table
+    return page.locator("#symptom-table tbody").evaluate(
+        """(rows) => Object.fromEntries([...rows.rows].map((row) => [
+            row.cells[0].innerText, [...row.querySelectorAll("a")].map((a) => a.hash.slice(1))]))"""
+    )
 
 
 def test_every_symptom_shows_its_traps_and_no_other(page):
@@ -56,10 +53,15 @@ def test_every_symptom_shows_its_traps_and_no_other(page):
 def test_what_stands_below_a_hidden_trap_is_hidden_too(page):
     page.locator("trap-filter button").first.click()
     hidden = page.locator("h3.trap:not(:visible)").first
-    for sibling in hidden.locator("xpath=following-sibling::*").all():
-        if sibling.evaluate("e => /^H[23]$/.test(e.tagName)"):
-            break
-        assert not sibling.is_visible()
+    below = hidden.evaluate(
+        """(trap) => {
+            const below = [];
+            for (let one = trap.nextElementSibling; !/^H[23]$/.test(one.tagName);
+                one = one.nextElementSibling) below.push(one.checkVisibility());
+            return below;
+        }"""
+    )
+    assert below and not any(below)
     groups = page.locator("h2:visible").all_inner_texts()
     assert any(text.startswith("Who saw what") for text in groups)
 
@@ -107,4 +109,5 @@ def test_every_trap_that_a_report_can_name_has_a_place(page):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Trap" and call.args
     ]
     assert len(names) > 40
-    assert [name for name in names if not page.locator(f"[id='{name}']").count()] == []
+    places = page.evaluate("[...document.querySelectorAll('[id]')].map(({ id }) => id)")
+    assert set(names) <= set(places)
