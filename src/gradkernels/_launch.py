@@ -271,8 +271,12 @@ class PersistentTile(NamedTuple):
 
 
 def too_wide(x: Tensor, n: int, sums: int) -> bool:
-    """Whether no few programs together can keep `sums` of each column in their registers."""
-    return sums * n * x.element_size() > 4 * TILE_BYTES
+    """Whether one program, or two that share it, have no room for `sums` of each column of a row.
+
+    What can't be loaded by the vector takes more registers.
+    """
+    most = 4 * TILE_BYTES // sums if n % 8 == 0 else 3 * TILE_BYTES // 2
+    return n * x.element_size() > most
 
 
 def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
@@ -280,10 +284,11 @@ def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
 
     A program holds one tile and the sums of its columns in registers while the next tiles arrive
     in shared memory. About 60 KB a multiprocessor have to be under way to keep the memory busy:
-    16 KB a tensor, twice; or less, by more programs, for shorter rows. Of a longer row, registers
-    may have room for the sums alone; one longer still is shared by several programs. Where rounding
-    up to a power of 2 would leave a quarter of the threads idle, a row or a share is cut into five
-    or six equal parts.
+    16 KB a tensor, twice; or less, by more and smaller programs, for shorter rows. Of a longer row,
+    registers may have room for the sums alone, or for half of them, and two programs share it.
+    Where rounding up to a power of 2 would leave a quarter of the threads idle, a row or a share is
+    cut into five or six equal parts. Odd rows, which don't arrive by way of shared memory, want
+    more programs.
     """
     return _persistent_tile(
         w.numel(), x.element_size(), w.element_size(), sums, shared_memory(x), multiprocessors(x)
@@ -294,24 +299,27 @@ def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
 def _persistent_tile(
     n: int, size: int, w_size: int, sums: int, memory: int, processors: int
 ) -> PersistentTile:
-    if sums == 1 and 2 * TILE_BYTES < n * size <= 4 * TILE_BYTES:
+    if sums == 1 and n * size > 2 * TILE_BYTES:
         BLOCK = TILE_BYTES // 4
         warps = 16 if n * size <= 3 * TILE_BYTES else 32
         return PersistentTile(1, BLOCK, blocks_of(n, BLOCK), 1, n, False, 1, warps, processors)
-    rounded_well = 4 * n > 3 * power_of_2(n, 2**31)
-    if 2 * n * size <= 3 * TILE_BYTES or (
-        sums == 1 and n * size <= 2 * TILE_BYTES and rounded_well
-    ):
-        BLOCKS = 1
-    else:
-        BLOCKS = blocks_of(4 * n * size, 5 * TILE_BYTES)
-    width = n if BLOCKS == 1 else 16 * ceil_div(n, 16 * BLOCKS)
+    BLOCKS = 1 if sums == 1 or 2 * n * size <= 3 * TILE_BYTES else 2
+    width = n if BLOCKS == 1 else 16 * ceil_div(n, 32)
     power, length = power_of_2(width, 2**31), width * size
-    ROWS, BLOCK, warps, residents = 1, power, 8, 1
-    if 4 * length <= TILE_BYTES:
-        warps, residents = 4, 4 if 8 * length > TILE_BYTES else 2
+    ROWS, BLOCK, warps, residents, most_under_way = 1, power, 8, 1, 4
+    rounded_badly = 4 * width <= 3 * power
+    if 16 * length > TILE_BYTES >= 4 * length and (
+        8 * length > TILE_BYTES or rounded_badly or n % 16 != 0
+    ):
+        BLOCK = power // 8
+        warps = BLOCK * size // 256
+        residents = min(8, 9 * TILE_BYTES // (8 * length))
+    elif 4 * length <= TILE_BYTES:
+        warps, residents = 4, 2
         ROWS = TILE_BYTES // (residents * BLOCK * size)
-    elif 4 * width <= 3 * power:
+    elif n % 8 != 0 and 4 * length <= 3 * TILE_BYTES:
+        BLOCK, warps, residents, most_under_way = TILE_BYTES // (16 * size), 4, 4, 0
+    elif rounded_badly:
         warps, residents = (4, 2) if 4 * length <= 3 * TILE_BYTES else (8, 1)
         BLOCK = max(power // 8, TILE_BYTES // (4 * residents * size))
     elif length <= TILE_BYTES:
@@ -320,9 +328,9 @@ def _persistent_tile(
         warps = 32
     PARTS = blocks_of(width, BLOCK)
     under_way = max(2, blocks_of(61440 // residents, max(1, ROWS * 2 * n * size)))
-    held = PARTS * BLOCK * (2 * ROWS * size + w_size) * min(BLOCKS, 2)
+    held = PARTS * BLOCK * (2 * ROWS * size + w_size) * BLOCKS
     room = memory // residents - 2048  # the driver's share, and what reductions need
-    stages = 1 + min(under_way, 4, max(0, room // held))
+    stages = 1 + min(under_way, most_under_way, max(0, room // held))
     programs = max(1, processors * residents // BLOCKS)
     return PersistentTile(ROWS, BLOCK, PARTS, BLOCKS, width, True, stages, warps, programs)
 

@@ -7,21 +7,27 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gradkernels import _launch
+from gradkernels._compiled import keeps_compiled
 from gradkernels._launch import (
     as_rows,
     autocast_to_fp32,
+    blocks_of,
+    ceil_div,
     check_tensors,
     first_order,
     keeps_signature,
     load_tile,
     multiple,
     on_device_of,
+    remembered,
     tile,
     unit,
     widen,
 )
 
 
+@keeps_compiled
 @triton.jit
 def softmax_kernel(
     x_ptr,
@@ -64,6 +70,7 @@ def softmax_kernel(
         tl.store(y_ptr + row * n + col, tl.exp2((x - m) * LOG2_E) * scale, mask=mask)
 
 
+@keeps_compiled
 @triton.jit
 def softmax_backward_kernel(
     dy_ptr,
@@ -78,31 +85,31 @@ def softmax_backward_kernel(
     BLOCKS: tl.constexpr,
     AGAIN: tl.constexpr,
 ):
-    """dx = y (dy − Σ y dy), for ROWS rows.
-
-    A row too wide for the registers of two programs at a time is read AGAIN, from the cache.
+    """dx = y (dy − Σ y dy), for ROWS rows: the last ones first, which the cache may still have.
 
     Args:
         dy_ptr: rows × n at a row stride of dy_stride, read.
         y_ptr: rows × n, read.
         dx_ptr: rows × n, written.
+        AGAIN: whether a row is read again, from the cache, rather than held in registers.
     """
-    KEEP: tl.constexpr = "evict_last" if AGAIN else ""
-    DROP: tl.constexpr = "evict_first" if AGAIN else ""
+    FIRST: tl.constexpr = "evict_last" if AGAIN else ""
+    SECOND: tl.constexpr = "evict_first" if AGAIN else ""
     n, dy_stride = multiple(n, UNIT), multiple(dy_stride, UNIT)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    back = tl.num_programs(0) - 1 - tl.program_id(0)
+    row = back.to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     product = widen(tl.zeros([ROWS, BLOCK], y_ptr.dtype.element_ty))
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
         mask = (row < rows) & (col < n)
-        dy = load_tile(dy_ptr, row, col, dy_stride, mask, KEEP)
-        product += load_tile(y_ptr, row, col, n, mask, KEEP) * dy
+        dy = load_tile(dy_ptr, row, col, dy_stride, mask, FIRST)
+        product += load_tile(y_ptr, row, col, n, mask, FIRST) * dy
     total = tl.sum(product, axis=1)[:, None]
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
         mask = (row < rows) & (col < n)
-        dy = load_tile(dy_ptr, row, col, dy_stride, mask, DROP)
-        y = load_tile(y_ptr, row, col, n, mask, DROP)
+        dy = load_tile(dy_ptr, row, col, dy_stride, mask, SECOND)
+        y = load_tile(y_ptr, row, col, n, mask, SECOND)
         tl.store(dx_ptr + row * n + col, y * (dy - total), mask=mask)
 
 
@@ -114,11 +121,34 @@ def softmax_forward(x: Tensor) -> Tensor:
     y = torch.empty_like(x, memory_format=torch.contiguous_format)
     ROWS, BLOCK, BLOCKS, warps = tile(n)
     with on_device_of(x):
-        softmax_kernel[(triton.cdiv(rows, ROWS),)](
+        softmax_kernel[(ceil_div(rows, ROWS),)](
             x_rows, y, rows, n, x_stride, unit(n, x_stride),
             ROWS, BLOCK, BLOCKS, num_warps=warps,
         )  # fmt: skip
     return y
+
+
+@remembered
+def backward_tile(
+    n: int, UNIT: int, size: int, MAX_BLOCK: int
+) -> tuple[int, int, int, bool, dict[str, int]]:
+    """ROWS, BLOCK, BLOCKS, AGAIN and options for rows of `n` elements of `size` bytes.
+
+    Rows of up to a quarter of MAX_BLOCK are held. Of a wider one, two programs at a time hold the
+    products alone, in 64 registers a thread; torch.compile knows no such limit. What can't be
+    loaded by the vector takes more registers, so it comes in small blocks.
+    """
+    if 4 * n <= MAX_BLOCK:
+        ROWS, BLOCK, BLOCKS, warps = tile(n)
+        return ROWS, BLOCK, BLOCKS, False, {"num_warps": warps}
+    if UNIT < 4 or size > 4:
+        return 1, MAX_BLOCK // 8, blocks_of(n, MAX_BLOCK // 8), False, {"num_warps": 8}
+    limit = {} if torch.compiler.is_compiling() else {"maxnreg": 64}
+    if n > MAX_BLOCK:
+        BLOCK, warps = MAX_BLOCK // 2, 16 if n <= 2 * MAX_BLOCK else 32
+        return 1, BLOCK, blocks_of(n, BLOCK), True, {"num_warps": warps, **limit}
+    ROWS, BLOCK, BLOCKS, warps = tile(n, elements_per_thread=32)
+    return ROWS, BLOCK, BLOCKS, bool(limit), {"num_warps": warps, **limit}
 
 
 def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
@@ -127,15 +157,14 @@ def softmax_backward(dy: Tensor, y: Tensor) -> Tensor:
     dy_rows = as_rows(dy, n)
     rows, dy_stride = dy_rows.shape[0], dy_rows.stride(0)
     dx = torch.empty_like(y)
-    ROWS, BLOCK, BLOCKS, warps = tile(n)
-    AGAIN = 8192 < n <= BLOCK
-    # Two programs a multiprocessor; torch.compile knows no such option.
-    registers = {"maxnreg": 64} if AGAIN and not torch.compiler.is_compiling() else {}
+    UNIT = unit(n, dy_stride)
+    ROWS, BLOCK, BLOCKS, AGAIN, options = backward_tile(
+        n, UNIT, y.element_size(), _launch.MAX_BLOCK
+    )
     with on_device_of(y):
-        softmax_backward_kernel[(triton.cdiv(rows, ROWS),)](
-            dy_rows, y, dx, rows, n, dy_stride, unit(n, dy_stride),
-            ROWS, BLOCK, BLOCKS, AGAIN, num_warps=16 if AGAIN else warps, **registers,
-        )  # fmt: skip
+        softmax_backward_kernel[(ceil_div(rows, ROWS),)](
+            dy_rows, y, dx, rows, n, dy_stride, UNIT, ROWS, BLOCK, BLOCKS, AGAIN, **options
+        )
     return dx
 
 

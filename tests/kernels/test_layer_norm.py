@@ -2,6 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from gradkernels import _wide_norm
 from gradkernels.layer_norm import layer_norm
 
 
@@ -37,10 +38,19 @@ def test_agrees_with_fp64(device, agree, arrange, dtype, shape, layout, dy_layou
     agree(layer_norm, reference, [arrange(x, layout), w, b], dy, bounds, "layer_norm")
 
 
-@pytest.mark.parametrize("n", [70, 100, 333], ids=["in parts", "of two", "of many"])
+WIDTHS = {13: "short", 45: "odd parts", 70: "parts", 104: "of two", 176: "by columns", 333: "odd"}
+
+
+@pytest.mark.parametrize("n", WIDTHS, ids=WIDTHS.values())
 def test_rows_wider_than_a_block(device, agree, narrow, n):
     x, w, b = arguments((20, n), torch.float32, device)
     agree(layer_norm, reference, [x, w, b], torch.randn_like(x), bounds, "layer_norm/wide")
+
+
+def test_columns_of_a_wide_row_by_several_groups(device, agree, narrow, monkeypatch):
+    monkeypatch.setattr(_wide_norm, "multiprocessors", lambda x: 64)
+    x, w, b = arguments((20, 176), torch.float32, device)
+    agree(layer_norm, reference, [x, w, b], torch.randn_like(x), bounds, "layer_norm/groups")
 
 
 @pytest.mark.gpu
@@ -58,9 +68,10 @@ def test_a_mean_large_beside_the_spread(device, agree):
 
 
 @pytest.mark.parametrize("asked", ["x", "weight", "bias"])
-def test_computes_only_the_gradient_asked_for(device, asked):
+@pytest.mark.parametrize("n", [9, 176])
+def test_computes_only_the_gradient_asked_for(device, narrow, asked, n):
     names = ("x", "weight", "bias")
-    given = dict(zip(names, arguments((5, 9), torch.float32, device), strict=True))
+    given = dict(zip(names, arguments((5, n), torch.float32, device), strict=True))
     all_of_them = {name: t.clone().requires_grad_() for name, t in given.items()}
     given[asked].requires_grad_()
     layer_norm(**given).square().sum().backward()

@@ -34,8 +34,11 @@ def test_agrees_with_fp64(device, agree, arrange, dtype, shape, layout, dy_layou
     agree(op, reference, [x, w], dy, bounds, "rms_norm")
 
 
+WIDTHS = {13: "short", 45: "odd parts", 70: "parts", 200: "again", 400: "by columns", 333: "odd"}
+
+
 @pytest.mark.parametrize("dw", ["partials", "atomic"])
-@pytest.mark.parametrize("n", [70, 100, 333], ids=["in parts", "of two", "of many"])
+@pytest.mark.parametrize("n", WIDTHS, ids=WIDTHS.values())
 def test_rows_wider_than_a_block(device, agree, narrow, n, dw):
     x, w = torch.randn(20, n, device=device), torch.randn(n, device=device)
     wide = lambda x, w: rms_norm(x, w, 1e-6, dw)  # noqa: E731

@@ -26,8 +26,9 @@ def test_agrees_with_fp64(device, agree, arrange, dtype, shape, layout, dy_layou
     agree(softmax, reference, [x], dy, bounds, "softmax")
 
 
-def test_rows_wider_than_a_block(device, agree, narrow):
-    x = 3 * torch.randn(70, 333, device=device)
+@pytest.mark.parametrize("n", [56, 200, 333], ids=["again", "in blocks", "odd"])
+def test_rows_wider_than_a_block(device, agree, narrow, n):
+    x = 3 * torch.randn(70, n, device=device)
     agree(softmax, reference, [x], torch.randn_like(x), bounds, "softmax/wide")
 
 
