@@ -105,7 +105,7 @@ def wide_norm_backward_kernel(
             means only if NEED_DX.
         dx_ptr: rows × n, written if NEED_DX.
         sums_ptr: for each group n cells for Σ dy x̂ and, if CENTRED, n for Σ dy, written if
-            NEED_SUMS; with ATOMIC those of one group in all, added to.
+            NEED_SUMS; with ATOMIC, where there is no Σ dy, n in all, added to.
     """
     n = multiple(n, UNIT)
     dy_stride, x_stride = multiple(dy_stride, UNIT), multiple(x_stride, UNIT)
@@ -135,13 +135,13 @@ def wide_norm_backward_kernel(
             mean_product = tl.load(means_ptr + 2 * row + 1, mask=live, other=0.0)
             tl.store(dx_ptr + row * n + col, rstd * (h - x_hat * mean_product), mask=mask)
     if NEED_SUMS:
-        sums_ptr += group * SUMS * n + c
         if ATOMIC:
-            tl.atomic_add(sums_ptr, tl.sum(dw, axis=0), mask=c < n)
+            tl.atomic_add(sums_ptr + c, tl.sum(dw, axis=0), mask=c < n)
         else:
-            tl.store(sums_ptr, tl.sum(dw, axis=0), mask=c < n)
-        if CENTRED:
-            tl.store(sums_ptr + n, tl.sum(db, axis=0), mask=c < n)
+            sums_ptr += group * SUMS * n
+            tl.store(sums_ptr + c, tl.sum(dw, axis=0), mask=c < n)
+            if CENTRED:
+                tl.store(sums_ptr + n + c, tl.sum(db, axis=0), mask=c < n)
 
 
 def wide_norm_backward(

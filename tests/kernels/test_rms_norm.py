@@ -2,6 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from gradkernels import _wide_norm
 from gradkernels.rms_norm import rms_norm
 
 
@@ -43,6 +44,14 @@ def test_rows_wider_than_a_block(device, agree, narrow, n, dw):
     x, w = torch.randn(20, n, device=device), torch.randn(n, device=device)
     wide = lambda x, w: rms_norm(x, w, 1e-6, dw)  # noqa: E731
     agree(wide, reference, [x, w], torch.randn_like(x), bounds, f"rms_norm/wide-{dw}")
+
+
+@pytest.mark.parametrize("dw", ["partials", "atomic"])
+def test_columns_of_a_wide_row_by_several_groups(device, agree, narrow, monkeypatch, dw):
+    monkeypatch.setattr(_wide_norm, "multiprocessors", lambda x: 64)
+    x, w = torch.randn(20, 400, device=device), torch.randn(400, device=device)
+    wide = lambda x, w: rms_norm(x, w, 1e-6, dw)  # noqa: E731
+    agree(wide, reference, [x, w], torch.randn_like(x), bounds, f"rms_norm/groups-{dw}")
 
 
 @pytest.mark.gpu
