@@ -311,9 +311,10 @@ def _persistent_tile(
     if 16 * length > TILE_BYTES >= 4 * length and (
         8 * length > TILE_BYTES or rounded_badly or n % 16 != 0
     ):
-        BLOCK = power // 8
-        warps = BLOCK * size // 256
-        residents = min(8, 9 * TILE_BYTES // (8 * length))
+        BLOCK, residents = power // 8, 8
+        warps = max(1, BLOCK * size // 256)
+        while 8 * residents * length > 9 * TILE_BYTES:  # or registers don't suffice
+            residents -= 1
     elif 4 * length <= TILE_BYTES:
         warps, residents = 4, 2
         ROWS = TILE_BYTES // (residents * BLOCK * size)
