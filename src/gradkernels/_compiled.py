@@ -31,11 +31,12 @@ def keeps_compiled(kernel: Any) -> Any:
     def run(*args: Any, grid: tuple[int, ...], warmup: bool, **options: Any) -> Any:
         if warmup:  # which is to compile and not to launch
             return JITFunction.run(kernel, *args, grid=grid, warmup=True, **options)
-        device = driver.active.get_current_device()
+        active = driver.active
+        device = active.get_current_device()
         key = (device, grid, *options.values(), *map(type, args), *map(trait, args))
         launch = compiled.get(key)
         if launch is not None:
-            return launch(*args, stream=driver.active.get_current_stream(device))
+            return launch(*args, stream=active.get_current_stream(device))
         form = JITFunction.run(kernel, *args, grid=grid, warmup=False, **options)
         if form is not None:  # as it is where a hook of Triton's keeps it from launching
             if len(compiled) == MOST_REMEMBERED:
@@ -49,6 +50,8 @@ def keeps_compiled(kernel: Any) -> Any:
 
 def trait(arg: Any) -> Any:
     """What the compiled form depends on in `arg`."""
+    if type(arg) is int:  # as most are
+        return arg
     if isinstance(arg, Tensor):
         return arg.dtype, arg.data_ptr() % 16 == 0
     if isinstance(arg, TensorDescriptor):

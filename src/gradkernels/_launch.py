@@ -338,19 +338,20 @@ def _persistent_tile(
 
 def autocast_to_fp32(*tensors: Any) -> tuple[Any, ...]:
     """Inside autocast, cast half precision to fp32, as torch does for norms, softmax and losses."""
-    return _autocast(tensors, torch.float32)
+    if not torch.is_autocast_enabled(tensors[0].device.type):
+        return tensors
+    return _cast(tensors, torch.float32)
 
 
 def autocast_to_half(*tensors: Any) -> tuple[Any, ...]:
     """Inside autocast, cast to its half precision, as torch does for products of matrices."""
-    return _autocast(tensors, None)
-
-
-def _autocast(tensors: tuple[Any, ...], dtype: torch.dtype | None) -> tuple[Any, ...]:
     device = tensors[0].device.type
     if not torch.is_autocast_enabled(device):
         return tensors
-    dtype = dtype or torch.get_autocast_dtype(device)
+    return _cast(tensors, torch.get_autocast_dtype(device))
+
+
+def _cast(tensors: tuple[Any, ...], dtype: torch.dtype) -> tuple[Any, ...]:
     # fp64 is never cast, and an optional argument may be None.
     return tuple(t if t is None or t.dtype == torch.float64 else t.to(dtype) for t in tensors)
 
