@@ -17,8 +17,9 @@ def keeps_compiled(kernel: Any) -> Any:
     Triton derives that anew at every launch, from the type, value and alignment of each argument,
     which takes as long as the launch itself. Here arguments are alike if tensors agree in dtype and
     alignment and all else is equal, which is more than Triton asks for. The interpreter, which
-    compiles nothing, is left as it is, and torch.compile reads the kernel's source. Kernels that the
-    first lessons take apart do without, so that these show Triton alone.
+    compiles nothing, is left as it is, and torch.compile reads the kernel's source.
+
+    Kernels that the first lessons take apart do without, so that these show Triton alone.
 
     Args:
         kernel: made by `triton.jit`. Its parameters are to be passed by position and its grid as a
