@@ -287,8 +287,8 @@ def persistent_tile(x: Tensor, w: Tensor, sums: int) -> PersistentTile:
     16 KB a tensor, twice; or less, by more and smaller programs, for shorter rows. Of a longer row,
     registers may have room for the sums alone, or for half of them, and two programs share it.
     Where rounding up to a power of 2 would leave a quarter of the threads idle, a row or a share is
-    cut into five or six equal parts. Odd rows, which don't arrive by way of shared memory, want
-    more programs.
+    cut into five or six equal parts. Odd rows of half precision, which can't arrive by way of
+    shared memory, want more programs.
     """
     return _persistent_tile(
         w.numel(), x.element_size(), w.element_size(), sums, shared_memory(x), multiprocessors(x)
@@ -308,18 +308,20 @@ def _persistent_tile(
     power, length = power_of_2(width, 2**31), width * size
     ROWS, BLOCK, warps, residents, most_under_way = 1, power, 8, 1, 4
     rounded_badly = 4 * width <= 3 * power
-    if 16 * length > TILE_BYTES >= 4 * length and (
-        8 * length > TILE_BYTES or rounded_badly or n % 16 != 0
+    if (
+        size == 2
+        and 16 * length > TILE_BYTES >= 4 * length
+        and (8 * length > TILE_BYTES or rounded_badly or n % 16 != 0)
     ):
         BLOCK, residents = power // 8, 8
-        warps = max(1, BLOCK * size // 256)
+        warps = max(1, BLOCK // 128)
         while 8 * residents * length > 9 * TILE_BYTES:  # or registers don't suffice
             residents -= 1
     elif 4 * length <= TILE_BYTES:
-        warps, residents = 4, 2
+        warps, residents = 4, 4 if 8 * length > TILE_BYTES else 2
         ROWS = TILE_BYTES // (residents * BLOCK * size)
-    elif n % 8 != 0 and 4 * length <= 3 * TILE_BYTES:
-        BLOCK, warps, residents, most_under_way = TILE_BYTES // (16 * size), 4, 4, 0
+    elif size == 2 and n % 8 != 0 and 4 * length <= 3 * TILE_BYTES:
+        BLOCK, warps, residents, most_under_way = TILE_BYTES // 32, 4, 4, 0
     elif rounded_badly:
         warps, residents = (4, 2) if 4 * length <= 3 * TILE_BYTES else (8, 1)
         BLOCK = max(power // 8, TILE_BYTES // (4 * residents * size))

@@ -98,7 +98,8 @@ def wide_norm_backward_kernel(
     """dx = rstd (h − mean(h) − x̂ mean(h x̂)), without mean(h) unless CENTRED, and a share of sums.
 
     A group of programs, one for each strip of BLOCK columns, takes ROWS rows, skips those of the
-    other groups, and so on to the end.
+    other groups, and so on: from the last rows, which `row_means_kernel` has just read, to the
+    first.
 
     Args:
         dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, means_ptr: as `row_means_kernel` has them, read;
@@ -113,13 +114,14 @@ def wide_norm_backward_kernel(
     strips = tl.cdiv(n, BLOCK)
     group = (tl.program_id(0) // strips).to(tl.int64)
     step = tl.num_programs(0) // strips * ROWS
+    last = (rows - 1) // ROWS * ROWS
     c = tl.program_id(0) % strips * BLOCK + tl.arange(0, BLOCK)
     col = c[None, :]
     zeros = tl.zeros([ROWS, BLOCK], dtype=rstd_ptr.dtype.element_ty)
     w = tl.load(w_ptr + col, mask=col < n, other=0.0)
     dw, db = zeros, zeros
     for start in tl.range(group * ROWS, rows, step, num_stages=STAGES):
-        row = start + tl.arange(0, ROWS)[:, None]
+        row = last - start + tl.arange(0, ROWS)[:, None]
         live = row < rows
         mask = live & (col < n)
         mean = tl.load(mean_ptr + row, mask=live, other=0.0) if CENTRED else 0.0

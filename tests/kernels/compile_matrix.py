@@ -59,7 +59,7 @@ def operations(dtype: torch.dtype) -> Iterator[Callable[[], Tensor]]:
     for dw in ("partials", "atomic"):
         yield lambda dw=dw: scaled_silu(t(1 << 16), t(1), dw)
         yield lambda dw=dw: rms_norm(t(rows, 1024), t(1024), dw=dw)
-    for n in (4096, 16384, 20480, 1 << 17):
+    for n in (1152, 4096, 16384, 20480, 1 << 17):
         yield lambda n=n: rms_norm(t(rows, n), t(n))
         yield lambda n=n: layer_norm(t(rows, n), t(n), t(n))
         yield lambda n=n: softmax(t(rows, n))

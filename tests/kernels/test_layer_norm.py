@@ -41,9 +41,10 @@ def test_agrees_with_fp64(device, agree, arrange, dtype, shape, layout, dy_layou
 WIDTHS = {13: "short", 45: "odd parts", 70: "parts", 104: "of two", 176: "by columns", 333: "odd"}
 
 
+@pytest.mark.parametrize("wide_dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 @pytest.mark.parametrize("n", WIDTHS, ids=WIDTHS.values())
-def test_rows_wider_than_a_block(device, agree, narrow, n):
-    x, w, b = arguments((20, n), torch.float32, device)
+def test_rows_wider_than_a_block(device, agree, narrow, n, wide_dtype):
+    x, w, b = arguments((20, n), wide_dtype, device)
     agree(layer_norm, reference, [x, w, b], torch.randn_like(x), bounds, "layer_norm/wide")
 
 

@@ -39,9 +39,10 @@ WIDTHS = {13: "short", 45: "odd parts", 70: "parts", 200: "again", 400: "by colu
 
 
 @pytest.mark.parametrize("dw", ["partials", "atomic"])
+@pytest.mark.parametrize("wide_dtype", [torch.float32, torch.bfloat16], ids=["fp32", "bf16"])
 @pytest.mark.parametrize("n", WIDTHS, ids=WIDTHS.values())
-def test_rows_wider_than_a_block(device, agree, narrow, n, dw):
-    x, w = torch.randn(20, n, device=device), torch.randn(n, device=device)
+def test_rows_wider_than_a_block(device, agree, narrow, n, wide_dtype, dw):
+    x, w = (torch.randn(shape, device=device).to(wide_dtype) for shape in [(20, n), (n,)])
     wide = lambda x, w: rms_norm(x, w, 1e-6, dw)  # noqa: E731
     agree(wide, reference, [x, w], torch.randn_like(x), bounds, f"rms_norm/wide-{dw}")
 
