@@ -18,7 +18,7 @@ site: .venv/everything ## run every example on this machine, then build the site
 
 .PHONY: test
 test: .venv/everything ## the whole suite, as CI runs it
-	$(BIN)/pytest -n 2 -m "not gpu and not soak"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not gpu and not soak"
 
 .PHONY: serve
 serve: .venv/pages ## edit the lessons with live reload on http://127.0.0.1:8000/ (needs no torch)

@@ -1,8 +1,9 @@
 """The site as a reader gets it: built strictly, served, and opened in a real browser.
 
-Each is made once for each test process.
+The site is built once for all test processes; each has its own server and browser.
 """
 
+import fcntl
 import functools
 import os
 import shutil
@@ -32,8 +33,20 @@ FLAGS = [
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
     # In a folder of the name that it has below the host, so that absolute addresses hold too.
-    folder = tmp_path_factory.mktemp("host") / "backward-in-triton"
+    folder, finished = shared / "host/backward-in-triton", shared / "site-is-built"
+    with (shared / "site-is-being-built").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not finished.exists():
+            build(folder)
+            finished.touch()
+    return folder
+
+
+def build(folder: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
         cwd=ROOT,
@@ -43,7 +56,6 @@ def site(tmp_path_factory) -> Path:
         timeout=240,
     )
     assert built.returncode == 0, built.stdout + built.stderr
-    return folder
 
 
 @pytest.fixture(scope="session")
