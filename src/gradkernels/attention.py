@@ -8,21 +8,18 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gradkernels._arguments import autocast_to_half, check_one_dtype, check_tensors
 from gradkernels._compiled import keeps_compiled
 from gradkernels._dot import dot
 from gradkernels._launch import (
-    autocast_to_half,
     ceil_div,
-    check_one_dtype,
-    check_tensors,
-    first_order,
-    keeps_signature,
     on_device_of,
     power_of_2,
     remembered,
     statistic_dtype,
     widen,
 )
+from gradkernels._node import first_order, keeps_signature
 from gradkernels._tiles import aligned, new_aligned, shared_memory, tiler
 
 # BLOCK_M (queries), BLOCK_N (keys), warps and stages by bytes an element and by the widest padded

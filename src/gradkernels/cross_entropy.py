@@ -7,19 +7,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gradkernels._arguments import autocast_to_fp32, check_index, check_tensors
 from gradkernels._compiled import keeps_compiled
-from gradkernels._launch import (
-    as_rows,
-    autocast_to_fp32,
-    ceil_div,
-    check_index,
-    check_tensors,
-    first_order,
-    keeps_signature,
-    on_device_of,
-    statistic_dtype,
-    widen,
-)
+from gradkernels._launch import as_rows, ceil_div, on_device_of, statistic_dtype, widen
+from gradkernels._node import first_order, keeps_signature
 
 BLOCK = 4096
 BACKWARD_BLOCK = 2048

@@ -7,15 +7,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from gradkernels._launch import (
-    check_tensors,
-    dense,
-    first_order,
-    keeps_signature,
-    laid_out_like,
-    on_device_of,
-    widen,
-)
+from gradkernels._arguments import check_tensors
+from gradkernels._launch import dense, laid_out_like, on_device_of, widen
+from gradkernels._node import first_order, keeps_signature
 
 BLOCK = 1024
 

@@ -9,17 +9,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gradkernels._arguments import autocast_to_fp32, check_tensors, check_trailing
 from gradkernels._column_sum import column_sum, new_partials
 from gradkernels._compiled import keeps_compiled
 from gradkernels._launch import (
     as_rows,
-    autocast_to_fp32,
     ceil_div,
-    check_tensors,
-    check_trailing,
-    first_order,
     inside,
-    keeps_signature,
     load_tile,
     multiple,
     on_device_of,
@@ -29,6 +25,7 @@ from gradkernels._launch import (
     too_wide,
     unit,
 )
+from gradkernels._node import first_order, keeps_signature
 from gradkernels._wide_norm import load_factors, wide_norm_backward
 
 

@@ -9,21 +9,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gradkernels._arguments import autocast_to_half, check_one_dtype, check_tensors
 from gradkernels._column_sum import column_sum, new_partials
 from gradkernels._compiled import keeps_compiled
 from gradkernels._dot import dot
-from gradkernels._launch import (
-    autocast_to_half,
-    ceil_div,
-    check_one_dtype,
-    check_tensors,
-    first_order,
-    keeps_signature,
-    multiprocessors,
-    on_device_of,
-    remembered,
-    widen,
-)
+from gradkernels._launch import ceil_div, multiprocessors, on_device_of, remembered, widen
+from gradkernels._node import first_order, keeps_signature
 from gradkernels._tiles import aligned, new_aligned, shared_memory, tiler
 
 # BLOCK_M, BLOCK_N, BLOCK_K, warps, stages by bytes an element, largest tile first: the larger the

@@ -7,17 +7,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from gradkernels._arguments import check_how, check_tensors
 from gradkernels._column_sum import column_sum, new_partials
-from gradkernels._launch import (
-    check_how,
-    check_tensors,
-    dense,
-    first_order,
-    keeps_signature,
-    laid_out_like,
-    on_device_of,
-    widen,
-)
+from gradkernels._launch import dense, laid_out_like, on_device_of, widen
+from gradkernels._node import first_order, keeps_signature
 
 BLOCK = 1024
 BACKWARD_BLOCK = 8192  # larger, so that there are few sums to add up

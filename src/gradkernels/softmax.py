@@ -8,15 +8,12 @@ import triton.language as tl
 from torch import Tensor
 
 from gradkernels import _launch
+from gradkernels._arguments import autocast_to_fp32, check_tensors
 from gradkernels._compiled import keeps_compiled
 from gradkernels._launch import (
     as_rows,
-    autocast_to_fp32,
     blocks_of,
     ceil_div,
-    check_tensors,
-    first_order,
-    keeps_signature,
     load_tile,
     multiple,
     on_device_of,
@@ -25,6 +22,7 @@ from gradkernels._launch import (
     unit,
     widen,
 )
+from gradkernels._node import first_order, keeps_signature
 
 
 @keeps_compiled
