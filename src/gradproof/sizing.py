@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradproof.passes import NoGraphError, NoOutputError, OpError
 from gradproof.subject import Subject
 from gradproof.tensors import is_float
 
@@ -132,23 +133,34 @@ def _index_bound(subject: Subject, x: Tensor, sizes: Mapping[Axis, int]) -> int 
     return min(new) if new else None
 
 
-def ragged(subject: Subject) -> Iterator[tuple[str, Subject]]:
-    """The sizes given, and odd ones that are no multiple of any block."""
-    yield "", subject
-    yield from fresh(subject, odd=True)
+def unseen(subject: Subject) -> Iterator[tuple[str, Subject]]:
+    """One other shape, the same for all who ask: an odd one, which is no multiple of any block.
+
+    Nothing has run at it before, and its `base` is the first run there is.
+    """
+    if not subject.unseen_shapes:
+        refused: dict[str, Subject] = {}
+        for axis in axes(subject)[::-1]:
+            size = (axis.size + 13) | 1
+            if axis.size < 2 or not accepts(subject, {axis: size}):
+                continue
+            if (variant := resized(subject, {axis: size})) is not None:
+                where = f"with {axis.label(subject)} of {size}, "
+                if _runs(variant):
+                    subject.unseen_shapes[where] = variant
+                    break
+                refused.setdefault(where, variant)
+        else:
+            subject.unseen_shapes.update(itertools.islice(refused.items(), 1))
+    yield from subject.unseen_shapes.items()
 
 
-def fresh(subject: Subject, odd: bool = False) -> Iterator[tuple[str, Subject]]:
-    """One other shape, seen by no other probe."""
-    found = axes(subject)
-    for axis in found[::-1]:
-        size = axis.size + (13 if odd else 10)
-        size += odd and size % 2 == 0
-        if axis.size > 1 and accepts(subject, {axis: size}):
-            variant = resized(subject, {axis: size})
-            if variant is not None:
-                yield f"with {axis.label(subject)} of {size}, ", variant
-                return
+def _runs(subject: Subject) -> bool:
+    try:
+        subject.base  # noqa: B018 (computed here, and kept)
+    except (OpError, NoGraphError, NoOutputError):
+        return False
+    return True
 
 
 def grown(subject: Subject) -> Iterator[tuple[str, Subject]]:

@@ -121,6 +121,16 @@ class Subject:
         return {}
 
     @cached_property
+    def unseen_shapes(self) -> dict[str, Subject]:
+        """What `gradproof.sizing.unseen` has chosen."""
+        return {}
+
+    @cached_property
+    def climbs(self) -> dict[Any, Any]:
+        """What the probe `sizes` has measured along each axis: see `gradproof.work.Climb`."""
+        return {}
+
+    @cached_property
     def trial_devices(self) -> tuple[str, ...]:
         """Where to ask the reference whether it takes other sizes; empty without a reference.
 

@@ -63,6 +63,15 @@ class Climb:
             return elements <= MOST_ELEMENTS
         return self.calls + self.slope * (elements - self.elements) <= self.limit
 
+    def may_allow(self, elements: int) -> bool:
+        """Whether a run on so many would be affordable even if the way there were half as steep."""
+        return replace(self, slope=self.slope / 2).allows(elements)
+
+    @property
+    def uncounted(self) -> Climb:
+        """For runs that nobody counts, which takes as long again."""
+        return self if self.limit is None else replace(self, limit=2 * self.limit)
+
     def after(self, elements: int, run: Callable[[], T]) -> tuple[Climb, T]:
         """Make a run; the next one is measured by it."""
         if self.limit is None or elements == self.elements:

@@ -8,13 +8,13 @@ from gradproof.passes import NoGraphError, OpError
 from gradproof.probe import Probe, Remark, Tried
 from gradproof.repeat import GROSS, GROSS_IF_LONG, repeated, runs
 from gradproof.report import Finding
-from gradproof.sizing import fresh, grown
+from gradproof.sizing import grown, unseen
 from gradproof.subject import Subject
 
 
 def determinism(subject: Subject) -> Iterator[Remark]:
     found: list[Finding] = []
-    for situation, variant in (*fresh(subject), ("", subject)):
+    for situation, variant in (*unseen(subject), ("", subject)):
         found = found or _found(variant, situation)
     # A race needs programs that overlap: where they are few it may never bite, or bite once and
     # look like something else. (The interpreter runs one after another.)

@@ -76,9 +76,9 @@ def _all_agree(subject: Subject, slots: Sequence[Slot]) -> bool:
 
 
 def _gaps_alone(slots: Sequence[Slot]) -> Iterator[Laid]:
-    """Each slot with gaps while all others are contiguous, as some ops choose a fast path by."""
+    """Each input with gaps while all else is contiguous, as some ops choose a fast path by."""
     for slot in slots:
-        if slot.tensor.ndim:
+        if slot.which is None and slot.tensor.ndim:
             yield [(slot, with_gaps(slot.tensor))]
 
 

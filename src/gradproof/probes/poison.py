@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from gradproof.allocation import Poisoned, fenced
 from gradproof.passes import OpError, Pass, backward, forward
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
-from gradproof.sizing import ragged
+from gradproof.sizing import unseen
 from gradproof.subject import Subject, nearly_equal, output_name
 from gradproof.tensors import count, is_float, largest, listed, number
 
@@ -23,7 +24,7 @@ POISONS = (torch.nan, HIGH)
 
 
 def poison(subject: Subject) -> Iterator[Remark]:
-    for situation, variant in ragged(subject):
+    for situation, variant in itertools.chain([("", subject)], unseen(subject)):
         try:
             if _untouched(variant):
                 continue

@@ -19,8 +19,8 @@ from gradproof.subject import Subject, output_name
 from gradproof.tensors import HALF, draw, is_float, largest, listed, number, short
 from gradproof.work import Climb
 
-LENGTHS = (16, 64, 512, 4096, 32768)  # of the sum; each is dared if the one before allows it
-LENGTHS_ON_GPU = (16, 512, 4096, 32768)  # each may be compiled anew, and none needs a step before
+LENGTHS = (16, 64, 256, 1024, 4096, 32768)  # of the sum
+MOST_LENGTHS = 3  # tried: the shortest, and the longest that are affordable
 TINY = 1e-12  # of the offset: a step on which a smooth formula cannot depend
 COARSE = 2.0  # in half-precision epsilons of the largest entry: no honest op loses as much
 GROWN = 2.0  # the same for a sum of terms of one sign, if it grew to that with the length
@@ -57,7 +57,7 @@ def precision(subject: Subject) -> Iterator[Remark]:
         except (OpError, NoGraphError):
             continue
         if dtype in HALF:
-            yield from _accumulators(variant)
+            yield from _accumulators(subject, variant)
         yield from _statistics(variant, losses)
         if dtype in HALF:
             yield from _small_entries(variant)
@@ -108,14 +108,13 @@ def largest_or_inf(error: Tensor) -> float:
     return float("inf") if bool(torch.isnan(error).any()) else largest(error)
 
 
-def _accumulators(subject: Subject) -> Iterator[Remark]:
+def _accumulators(subject: Subject, half: Subject) -> Iterator[Remark]:
     """Lengthen one axis at a time, all terms of one sign: a half accumulator stalls."""
-    positive = subject.at([x.abs() if is_float(x) else x for x in subject.inputs])
-    dtype = short(working_dtype(subject.inputs))
-    foot = Climb.of(subject, _losses)
+    positive = half.at([x.abs() if is_float(x) else x for x in half.inputs])
+    dtype = short(working_dtype(half.inputs))
     reached = []
     for axis in axes(subject):
-        ladders = _ladders(positive, axis, foot)
+        ladders = _ladders(subject, positive, axis)
         for name, steps in ladders.items():
             first, last = steps[0][1], max((loss for _, loss in steps), key=lambda s: s.error)
             if last.error > max(GROWN + 8 * last.wide + 4 * last.own, GROWTH * first.error) and (
@@ -164,24 +163,31 @@ def _start(subject: Subject, axis: Axis) -> Subject | None:
     return None if start is None else replace(start, draw_dy=_positive)
 
 
-def _ladders(subject: Subject, axis: Axis, climb: Climb) -> dict[str, list[tuple[int, Loss]]]:
-    """For each output and gradient, (length, loss) as far as the work allows."""
+def _ladders(subject: Subject, positive: Subject, axis: Axis) -> dict[str, list[tuple[int, Loss]]]:
+    """For each output and gradient, (length, loss) at `_lengths`."""
     ladders: dict[str, list[tuple[int, Loss]]] = {}
-    start = _start(subject, axis)
+    start = _start(positive, axis)
     if start is None:
         return ladders
     try:
-        for length in LENGTHS_ON_GPU if subject.cuda else LENGTHS:
-            elements = elements_of(subject, {axis: length})
-            if not climb.allows(elements) or not accepts(subject, {axis: length}):
-                break
-            longer = _repeated(start, axis, length // LENGTHS[0])
-            climb, losses = climb.after(elements, partial(_losses, longer))
+        for length in _lengths(subject, axis):
+            losses = _losses(_repeated(start, axis, length // LENGTHS[0]))
             for loss in losses:
                 ladders.setdefault(loss.name, []).append((length, loss))
     except (OpError, NoGraphError):
         pass  # what it did at the lengths before still counts
     return ladders
+
+
+def _lengths(subject: Subject, axis: Axis) -> list[int]:
+    """Of the lengths that are affordable by what `sizes` has measured, the first and the last."""
+    climb = subject.climbs.get(axis) or Climb.of(subject, _losses)
+    dared = [
+        n
+        for n in LENGTHS
+        if climb.uncounted.allows(elements_of(subject, {axis: n})) and accepts(subject, {axis: n})
+    ]
+    return dared[:1] + dared[1:][1 - MOST_LENGTHS :]
 
 
 def _repeated(subject: Subject, axis: Axis, times: int) -> Subject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,8 +19,13 @@ from gradproof.tensors import count, listed
 from gradproof.work import Climb
 
 # Each step is dared if the first size of the step before allows it; see gradproof.work.
-STEPS = ((1, 0, 3), (17,), (64, 48), (257,), (1025, 1024), (LARGE[1],), (LARGE[0],))
-EQUAL = (4, 16)  # every axis alike
+STEPS = ((1, 0), (17,), (64,), (257,), (1025, 1024), (LARGE[1],), (LARGE[0],))
+# There each may be compiled anew, and none waits for a smaller one.
+STEPS_ON_GPU = ((1, 0, 17, 1024, LARGE[1], LARGE[0]),)
+EQUAL = 16  # every axis alike
+# Where a size is wrong, these tell one cause from another.
+BETWEEN = (3, 48, 64, 257, 1025)
+EQUAL_BESIDE = 4
 # What went wrong and the names of what was wrong, or a deliberate refusal as it came.
 Trouble = OpError | tuple[str, tuple[str, ...]]
 RIGHT = ("", ())
@@ -48,9 +54,12 @@ def sizes(subject: Subject) -> Iterator[Remark]:
         yield Note("without a reference and without float32 nothing can be said about sizes")
         return
     found = axes(subject)
+    foot = Climb.of(subject, _trouble)
     trials: list[Trial] = []
     refusals: list[str] = []
-    for changed, trouble in _trials(subject, found):
+    for changed, trouble in itertools.chain(
+        _trials(subject, found, foot), _between(subject, found, trials, foot)
+    ):
         if isinstance(trouble, OpError):
             refusals.append(f"at {_names(subject, changed)} it is refused ({trouble})")
         else:
@@ -73,34 +82,57 @@ def _span(subject: Subject, axis: Axis, trials: Sequence[Trial]) -> str:
 
 
 def _trials(
-    subject: Subject, found: Sequence[Axis]
+    subject: Subject, found: Sequence[Axis], foot: Climb
 ) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
     """Up each axis as far as the work allows, and all axes alike."""
-    foot = Climb.of(subject, _trouble)
     for axis in found[::-1]:
         yield from _up(subject, axis, foot)
-    if len(found) > 1:
-        for size in EQUAL:
-            changed = dict.fromkeys(found, size)
-            variant = _affordable(subject, changed, foot)
-            if variant is not None:
-                yield changed, _trouble(variant)
+    yield from _alike(subject, found, EQUAL, foot)
+
+
+def _between(
+    subject: Subject, found: Sequence[Axis], trials: Sequence[Trial], foot: Climb
+) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
+    """Once something has been seen to be wrong: further sizes below the largest of each axis."""
+    if not any(t.trouble for t in trials if not t.empty):
+        return
+    for axis in found[::-1]:
+        tried = [axis.size, *(t.changed[axis] for t in trials if t.alone(axis))]
+        for size in BETWEEN:
+            if size not in tried and size < max(tried) and accepts(subject, {axis: size}):
+                variant = resized(subject, {axis: size})
+                if variant is not None:
+                    yield {axis: size}, _trouble(variant)
+    yield from _alike(subject, found, EQUAL_BESIDE, foot)
+
+
+def _alike(
+    subject: Subject, found: Sequence[Axis], size: int, foot: Climb
+) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
+    changed = dict.fromkeys(found, size)
+    variant = _affordable(subject, changed, foot) if len(found) > 1 else None
+    if variant is not None:
+        yield changed, _trouble(variant)
 
 
 def _up(subject: Subject, axis: Axis, climb: Climb) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
-    for step in STEPS[: -1 if indexed(subject, axis) else None]:
+    steps = STEPS_ON_GPU if subject.cuda else STEPS
+    for step, higher in itertools.zip_longest(steps, steps[1:], fillvalue=LARGE):
         for size in step:
             changed = {axis: size}
-            variant = None if size == axis.size else _affordable(subject, changed, climb)
-            if variant is None:
+            if size == axis.size or (size == LARGE[0] and indexed(subject, axis)):
                 continue
-            if size != step[0] or size == 1:
+            if (variant := _affordable(subject, changed, climb)) is None:
+                continue
+            last = not climb.may_allow(elements_of(subject, {axis: higher[0]}))
+            if size != step[0] or size == 1 or last:
                 yield changed, _trouble(variant)
                 continue
-            higher, trouble = climb.after(elements_of(subject, changed), partial(_trouble, variant))
+            there, trouble = climb.after(elements_of(subject, changed), partial(_trouble, variant))
             # A run cut short measures too little.
-            climb = higher if trouble == RIGHT or higher.slope > climb.slope else climb
+            climb = there if trouble == RIGHT or there.slope > climb.slope else climb
             yield changed, trouble
+    subject.climbs[axis] = climb
 
 
 def _affordable(subject: Subject, changed: Mapping[Axis, int], climb: Climb) -> Subject | None:
@@ -150,7 +182,7 @@ def _diagnosed(
     right = [t for t in proper if not t.trouble]
     if not wrong or not right:  # nowhere wrong; or everywhere, which is a matter of values
         return
-    races = _races(subject, wrong[-1])
+    races = _races(subject, max(wrong, key=lambda t: elements_of(subject, t.changed)))
     if races:
         yield from races
         return

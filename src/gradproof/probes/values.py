@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from gradproof.explain import nonlinear_in_dy
 from gradproof.judge import Verdict, judge, narrowed
 from gradproof.oracle import working_dtype
-from gradproof.passes import NoGraphError, OpError, draw_like
+from gradproof.passes import NoGraphError, OpError
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.subject import Subject
 from gradproof.tensors import draw, is_float, largest, listed, short
@@ -113,7 +113,7 @@ def _special(subject: Subject) -> Iterator[Remark]:
             for where, mask in (("some", _some(x)), ("a row of", _a_row(x))):
                 situation = f"special values: with {where} {subject.names[i]} set to {label}"
                 variant = _replaced(subject, i, torch.where(mask, value, x))
-                if not _smooth(variant, i, mask):
+                if not _smooth(variant, i, mask, subject.dy):
                     continue
                 found = [replace(f, trap="special-values") for f in _gross(variant, situation)]
                 yield from found
@@ -122,7 +122,7 @@ def _special(subject: Subject) -> Iterator[Remark]:
     yield Tried("zeros and infinities")
 
 
-def _smooth(subject: Subject, i: int, mask: Tensor) -> bool:
+def _smooth(subject: Subject, i: int, mask: Tensor, dy: Sequence[Tensor]) -> bool:
     """Whether the reference has one answer for these inputs: finite, and no kink or tie there."""
     assert subject.reference is not None
     x = subject.inputs[i]
@@ -130,7 +130,6 @@ def _smooth(subject: Subject, i: int, mask: Tensor) -> bool:
     moved = torch.where(mask, x.double() + TINY * signs, x.double())
     compute = torch.float32 if working_dtype(subject.inputs) != torch.float64 else torch.float64
     try:
-        dy = draw_like(subject.base.outputs)
         outputs, gradients = subject.reference.at(compute, subject.inputs, subject.wrt, dy)
         exact = subject.reference.exact(subject.inputs, subject.wrt, dy)[1]
         beside = subject.reference.exact(_replaced(subject, i, moved).inputs, subject.wrt, dy)[1]
