@@ -32,11 +32,10 @@ def recorded(cell: dict) -> Output | None:
     return transcript.output(cell["metadata"]["cell"]) if transcript else None
 
 
-@pytest.mark.timeout(600)  # the trap gallery is more than eighty proofs
 @pytest.mark.parametrize("page", lesson_paths(PROJECT), ids=lambda page: page.stem)
 def test_a_notebook_says_what_was_recorded(page: Path, alone, assert_claims) -> None:
     cells = code_cells(page)
     source = "\n\n".join("".join(cell["source"]) for cell in cells)
-    done = alone(source, 560)
+    done = alone(source, 280)
     assert done["status"] == 0, done["stderr"][-2000:]
     assert_claims(done["stdout"], [output for output in map(recorded, cells) if output])
