@@ -113,15 +113,21 @@ class Reference:
     ) -> Truth:
         """Where an input is empty: in fp64 alone, and on the CPU if the formula runs there.
 
-        Some of torch's own CUDA operations end the process on an empty input: that is theirs to
-        mend, and no reason to lose the report about the op.
+        Some of torch's own operations end the process on an empty input: that is theirs to mend,
+        and no reason to lose the report about the op. So where the outputs are empty, too, as the
+        meta device can say, nothing is run: what is summed over nothing is zero.
         """
         device = dy[0].device
-        mine = [x.cpu() if isinstance(x, Tensor) else x for x in inputs]
-        try:
-            outputs, gradients = self.exact(mine, wrt, [d.cpu() for d in dy])
-        except OpError:  # it holds tensors of its own on the device
-            outputs, gradients = self.exact(inputs, wrt, dy)
+        shapes = self._shapes(inputs)
+        if shapes and not any(map(math.prod, shapes)):
+            outputs = tuple(torch.zeros(shape, dtype=torch.float64) for shape in shapes)
+            gradients = tuple(torch.zeros_like(inputs[i], dtype=torch.float64) for i in wrt)
+        else:
+            mine = [x.cpu() if isinstance(x, Tensor) else x for x in inputs]
+            try:
+                outputs, gradients = self.exact(mine, wrt, [d.cpu() for d in dy])
+            except OpError:  # it holds tensors of its own on the device
+                outputs, gradients = self.exact(inputs, wrt, dy)
         dtype, length = working_dtype(inputs), longest(inputs, outputs)
         dtypes = [dtype] * len(outputs) + [_coarser(inputs[i].dtype, dtype) for i in wrt]
         expected = [
@@ -129,6 +135,14 @@ class Reference:
             for t, d in zip((*outputs, *gradients), dtypes, strict=True)
         ]
         return Truth(tuple(expected[: len(outputs)]), tuple(expected[len(outputs) :]))
+
+    def _shapes(self, inputs: Sequence[Any]) -> list[torch.Size]:
+        """Of the outputs, computed without touching memory; empty where it does not run so."""
+        try:
+            on_meta = [x.to("meta") if isinstance(x, Tensor) else x for x in inputs]
+            return [y.shape for y in forward(self.function, converted(on_meta, torch.float64))]
+        except OpError:
+            return []
 
     def _conditions(
         self,

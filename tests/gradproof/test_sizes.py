@@ -59,3 +59,16 @@ def test_an_op_may_return_nothing_of_nothing():
     report = prove(op, (torch.randn(3, 4),), torch.square)
     assert report.traps == ("empty-input",), str(report)
     assert "expected a floating tensor or a tuple of them back, got NoneType" in str(report)
+
+
+def test_a_reference_that_dies_of_nothing_is_not_run_on_it():
+    """`scaled_dot_product_attention` without heads ends the process, on the CPU of torch 2.11."""
+    ran = []
+
+    def reference(x):
+        ran.append((x.device.type, x.numel()))
+        return torch.nn.functional.silu(x)
+
+    report = prove(torch.nn.functional.silu, (torch.randn(4, 6),), reference, probes=["sizes"])
+    assert report.traps == (), str(report)
+    assert {device for device, numel in ran if not numel} == {"meta"}
