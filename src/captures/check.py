@@ -9,7 +9,7 @@ from captures.fault import Fault, Faults
 from captures.fingerprint import tree_fingerprint
 from captures.forms import Shown, read_pages
 from captures.library import library
-from captures.outdated import Outdated, counted
+from captures.outdated import READ, Outdated, counted
 from captures.project import Project, read_text
 from captures.prose import check_prose
 from captures.resolve import Resolver, check_pages
@@ -112,7 +112,7 @@ class _Check:
             self._weigh(each.fault(self.project, self.forms) for each in of["gpu"])
         several = len(of["cpu"]) > 1
         self.errors |= {o.fault(self.project, self.forms, remedy=not several) for o in of["cpu"]}
-        refreshes = "`captures run --machine cpu -j 2` refreshes them"
+        refreshes = f"`captures run --machine cpu -j 2` refreshes them; {READ}"
         return f"{counted(of['cpu'])}: {refreshes}" if several else ""
 
     def _weigh(self, of_gpu: Iterable[Fault]) -> None:

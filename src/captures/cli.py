@@ -39,6 +39,7 @@ def run_command(
     from rich.console import Console
 
     from captures.check import refusals
+    from captures.committed import moved_since_commit
     from captures.machine import probe
     from captures.progress import Display
     from captures.run import run
@@ -58,7 +59,8 @@ def run_command(
         outcomes = run(project, names, here, force=force, check=check, jobs=jobs, watcher=display)
     executed = [outcome.example for outcome in outcomes if outcome.status in ("ran", "known")]
     refused = refusals(project, executed)
-    display.summary(project, outcomes, refused)
+    moved = None if check else moved_since_commit(project, names, here.kind)
+    display.summary(project, outcomes, refused, moved)
     sys.exit(bool(refused) or not all(outcome.ok for outcome in outcomes))
 
 

@@ -10,6 +10,9 @@ from captures.places import shown_at
 from captures.project import Project
 from captures.transcript import transcript_path
 
+# A broken kernel's output is recorded as willingly as a mended one's: only a reader can tell.
+READ = "read what changed in `git diff` before you commit it: a changed claim is a finding"
+
 _SAID = {"missing": "is missing", "stale": "is stale, since its code changed"}
 
 
@@ -26,7 +29,8 @@ class Outdated:
         where = project.relative(transcript_path(project, self.example, self.machine))
         said = f"{_SAID[self.state]}; shown at {shown_at(forms, self.example)}"
         if remedy:
-            said += f"; run `captures run {self.example} --machine {self.machine}`"
+            command = f"captures run {self.example} --machine {self.machine}"
+            said += f"; run `{command}` and {READ}"
         return Fault(where, 0, said)
 
 

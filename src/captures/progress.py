@@ -1,8 +1,10 @@
-"""What `captures run` shows on the terminal: each example as it starts and ends, then a table."""
+"""What `captures run` shows on the terminal: each example as it starts and ends, then a table,
+and at the end what nobody should miss: changed claims and failures."""
 
 import textwrap
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -16,6 +18,7 @@ from captures.project import Project
 from captures.run import Outcome, Watcher
 
 _STYLES = {"ran": "green", "known": "dim", "skipped": "yellow", "failed": "red", "not run": "red"}
+_COUNTED = {"known": "had run here already"}
 
 
 class Display(Watcher):
@@ -70,17 +73,54 @@ class Display(Watcher):
         self.console.print(table)
 
     def summary(
-        self, project: Project, outcomes: Sequence[Outcome], refused: Sequence[Fault] = ()
+        self,
+        project: Project,
+        outcomes: Sequence[Outcome],
+        refused: Sequence[Fault] = (),
+        moved: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """The table, every difference, every failure with the pages that show it, and refusals.
+        """The table, every difference, what moved, every failure with its pages, and refusals.
 
-        ``refused`` is what `captures check` will say of scripts that ran well.
+        ``refused`` is what `captures check` will say of scripts that ran well. ``moved`` names the
+        cells of each example that claim something else than was committed, if that is known.
         """
         self.console.print()
         self.table(outcomes)
         for outcome in outcomes:
-            if outcome.difference:
+            if outcome.differences:
                 self.say(f"\n{outcome.difference}")
+        self._moved(outcomes, moved)
+        self._failures(project, outcomes)
+        if refused:
+            self.say("")
+        for fault in refused:
+            self.say(f"captures check will refuse: {fault}", "red")
+        failed = [outcome.example for outcome in outcomes if not outcome.ok]
+        if failed:
+            self.say(f"\n{len(failed)} of {len(outcomes)} failed: {', '.join(failed)}", "red")
+
+    def _moved(
+        self, outcomes: Sequence[Outcome], moved: Mapping[str, Sequence[str]] | None
+    ) -> None:
+        """What ran, and the examples that claim something new, so that nobody commits it unread."""
+        before, place = "the committed ones", "in `git diff HEAD -- examples`"
+        if moved is None:
+            before, place = "those recorded before", "above"
+            moved = {each.example: [*each.differences] for each in outcomes if each.differences}
+        self.say(f"\n{counted(outcomes)}")
+        if not moved:
+            self.say(f"No claim differs from {before}.", "green")
+            return
+        self.say(f"Claims of {len(moved)} differ from {before}:", "bold yellow")
+        for example, cells in moved.items():
+            self.say(f"    {example}: {', '.join(cells)}", "yellow")
+        self.say(
+            f"Read the difference {place}, before you commit it: a changed claim is a finding, "
+            "about the code or about the page that shows it.",
+            "bold yellow",
+        )
+
+    def _failures(self, project: Project, outcomes: Sequence[Outcome]) -> None:
         forms, _ = read_pages(project)
         for outcome in outcomes:
             for fault in outcome.faults:
@@ -90,10 +130,11 @@ class Display(Watcher):
             if outcome.last_output:
                 self.say("    the last it said:")
                 self.say(textwrap.indent(outcome.last_output, " " * 8))
-        if refused:
-            self.say("")
-        for fault in refused:
-            self.say(f"captures check will refuse: {fault}", "red")
-        failed = [outcome.example for outcome in outcomes if not outcome.ok]
-        if failed:
-            self.say(f"\n{len(failed)} of {len(outcomes)} failed: {', '.join(failed)}", "red")
+
+
+def counted(outcomes: Sequence[Outcome]) -> str:
+    """How many there are of each kind: `73 examples: 70 ran, 2 had run here already, 1 skipped.`"""
+    counts = Counter(outcome.status for outcome in outcomes)
+    said = [f"{counts[s]} {_COUNTED.get(s, s)}" for s in _STYLES if counts[s]]
+    noun = "example" if len(outcomes) == 1 else "examples"
+    return f"{len(outcomes)} {noun}: {', '.join(said)}."

@@ -1,25 +1,23 @@
 """Run examples on this machine and bring their transcripts up to date."""
 
-import difflib
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from captures.difference import differences
 from captures.execute import Failure, execute
 from captures.fault import Fault, Faults
 from captures.fingerprint import fingerprint
 from captures.forked import ForkServer
 from captures.machine import Machine
-from captures.normalise import claims
 from captures.project import Project
 from captures.script import Script, read_script
 from captures.store import Store
 from captures.transcript import (
-    Output,
     Transcript,
     read_transcript,
     transcript_path,
@@ -32,18 +30,23 @@ class Outcome:
     """What became of one example.
 
     ``status`` is "ran", "known" (this code already ran on this machine), "skipped", "failed" or
-    "not run"; ``note`` says why or what changed; ``difference`` is a readable diff of the claims
-    against the committed transcript; ``faults`` and ``last_output`` tell of a failure in ``cell``.
+    "not run"; ``note`` says why or what changed; ``differences`` holds a readable diff for each
+    cell whose claims are not those of the former transcript; ``faults`` and ``last_output`` tell
+    of a failure in ``cell``.
     """
 
     example: str
     status: str
     note: str = ""
     seconds: float = 0.0
-    difference: str = ""
+    differences: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     cell: str = ""
     last_output: str = ""
+
+    @property
+    def difference(self) -> str:
+        return "\n".join(self.differences.values())
 
     @property
     def ok(self) -> bool:
@@ -140,8 +143,8 @@ class _Task:
         if not (self.force or self.check):
             known = store.recall(script.name, code)
             if known:
-                note, difference = self._update(script, *known)
-                return Outcome(script.name, "known", note, 0.0, difference)
+                note, moved = self._update(script, *known)
+                return Outcome(script.name, "known", note, 0.0, moved)
         return self._execute(script, code, store)
 
     def _execute(self, script: Script, code: str, store: Store) -> Outcome:
@@ -167,8 +170,8 @@ class _Task:
         if self.check:
             return self._compare(script, transcript, execution.duration)
         store.keep(transcript, dict(execution.figures))
-        note, difference = self._update(script, transcript, dict(execution.figures))
-        return Outcome(script.name, "ran", note, execution.duration, difference)
+        note, moved = self._update(script, transcript, dict(execution.figures))
+        return Outcome(script.name, "ran", note, execution.duration, moved)
 
     def _compare(self, script: Script, transcript: Transcript, seconds: float) -> Outcome:
         committed = self._committed(script.name)
@@ -179,32 +182,32 @@ class _Task:
                 where, 0, f"is missing or damaged; run `captures run {script.name}` first"
             )
             return Outcome(script.name, "failed", "no transcript", seconds, faults=(fault,))
-        difference = describe_difference(committed, transcript)
-        if difference:
+        moved = differences(committed, transcript)
+        if moved:
             fault = Fault(where, 0, "this run says something else than the transcript (see above)")
-            return Outcome(script.name, "failed", "claims differ", seconds, difference, (fault,))
+            return Outcome(script.name, "failed", "claims differ", seconds, moved, (fault,))
         return Outcome(script.name, "ran", "claims hold", seconds)
 
     def _update(
         self, script: Script, fresh: Transcript, figures: dict[str, bytes]
-    ) -> tuple[str, str]:
+    ) -> tuple[str, Mapping[str, str]]:
         """Rewrite the committed transcript if code or claims moved; say what was done and why."""
         committed = self._committed(script.name)
         if committed is None:
             write_transcript(self.project, fresh, figures)
-            return "transcript is new", ""
-        difference = describe_difference(committed, fresh)
-        if difference:
+            return "transcript is new", {}
+        moved = differences(committed, fresh)
+        if moved:
             note = "claims moved"
         elif committed.fingerprint != fresh.fingerprint:
             note = "code moved, claims hold"
         elif self.force:
             note = "rewritten, claims hold"
         else:
-            return "claims hold", ""
+            return "claims hold", {}
         write_transcript(self.project, fresh, figures)
         _drop_figures(self.project, committed, keep=figures)
-        return note, difference
+        return note, moved
 
     def _committed(self, name: str) -> Transcript | None:
         try:
@@ -220,24 +223,6 @@ def reason_to_skip(script: Script, machine: Machine) -> str:
     if script.memory_needed > machine.memory and script.needs_gpu:
         return f"needs {script.needs}, this one has {machine.memory} GB"
     return ""
-
-
-def describe_difference(committed: Transcript, fresh: Transcript) -> str:
-    """A readable diff of the claims, cell by cell; "" where they are the same."""
-    cells = dict.fromkeys(output.cell for output in (*fresh.outputs, *committed.outputs))
-    parts = []
-    for cell in cells:
-        before, after = (_lines(t.output(cell)) for t in (committed, fresh))
-        if before != after:
-            diff = difflib.unified_diff(before, after, "committed", "this run", lineterm="", n=2)
-            parts.append(f"{fresh.example}#{cell} on {fresh.machine}\n" + "\n".join(diff))
-    return "\n".join(parts)
-
-
-def _lines(output: Output | None) -> list[str]:
-    if output is None:
-        return ["(no such cell)"]
-    return [*claims(output).split("\n"), *(f"figure {name}" for name in output.figures)]
 
 
 def _failed(script: Script, failure: Failure, seconds: float) -> Outcome:

@@ -112,8 +112,15 @@ def read_transcript(project: Project, example: str, machine: str) -> Transcript 
     except OSError as error:
         message = f"cannot be read: {error.strerror}"
         raise Faults([Fault(project.relative(path), 0, message)]) from None
-    remedy = f"record it anew with `captures run {example} --machine {machine} --force`"
-    return _Reader(path, project.relative(path), remedy, _lines(text)).read(example, machine)
+    return _Reader(project, example, machine, _lines(text)).read(path.parent)
+
+
+def parse_transcript(project: Project, example: str, machine: str, text: str) -> Transcript:
+    """The transcript that ``text`` is, wherever its plots are.
+
+    Raises ``Faults`` where it is cut short or edited by hand.
+    """
+    return _Reader(project, example, machine, _lines(text)).read(None)
 
 
 def content_hash(content: bytes) -> str:
@@ -155,29 +162,32 @@ def _format(transcript: Transcript, directory: Path, figures: Mapping[str, bytes
 
 @dataclass
 class _Reader:
-    path: Path
-    where: str
-    remedy: str
+    project: Project
+    example: str
+    machine: str
     lines: list[str]
     faults: list[Fault] = field(default_factory=list)
 
-    def read(self, example: str, machine: str) -> Transcript:
+    def read(self, plots: Path | None) -> Transcript:
+        """Requires the plots to lie whole in the folder ``plots``, unless that is None."""
         self._require_whole()
         blank = self.lines.index("")
-        header = self._header(self.lines[:blank], example, machine)
-        outputs = self._outputs(blank)
+        header = self._header(self.lines[:blank])
+        outputs = self._outputs(blank, plots)
         if self.faults:
             raise Faults(self.faults)
         return Transcript(
-            example,
-            machine,
+            self.example,
+            self.machine,
             {key: header[key] for key in PROVENANCE},
             header["fingerprint"],
             tuple(outputs),
         )
 
     def _fault(self, line: int, message: str) -> None:
-        self.faults.append(Fault(self.where, line, f"{message}; {self.remedy}"))
+        where = self.project.relative(transcript_path(self.project, self.example, self.machine))
+        anew = f"captures run {self.example} --machine {self.machine} --force"
+        self.faults.append(Fault(where, line, f"{message}; record it anew with `{anew}`"))
 
     def _require_whole(self) -> None:
         if self.lines[-1] != _END or "" not in self.lines:
@@ -191,25 +201,27 @@ class _Reader:
             self._fault(seals[0] + 1, "was edited by hand: its lines do not match its hash")
             raise Faults(self.faults)
 
-    def _header(self, lines: list[str], example: str, machine: str) -> dict[str, str]:
+    def _header(self, lines: list[str]) -> dict[str, str]:
         rows = [_ROW.fullmatch(line) for line in lines]
         header = {row["key"]: row["value"] for row in rows if row}
         if None in rows or tuple(header) != _HEADER:
             self._fault(1, f"has another header than {', '.join(_HEADER)}")
             raise Faults(self.faults)
-        for number, (key, expected) in enumerate([("example", example), ("machine", machine)], 1):
-            if header[key] != expected:
-                self._fault(number, f"is of {key} {header[key]}, but its name says {expected}")
+        expected = {"example": self.example, "machine": self.machine}
+        for number, (key, named) in enumerate(expected.items(), 1):
+            if header[key] != named:
+                self._fault(number, f"is of {key} {header[key]}, but its name says {named}")
         return header
 
-    def _outputs(self, blank: int) -> list[Output]:
+    def _outputs(self, blank: int, plots: Path | None) -> list[Output]:
         cells: list[tuple[str, bool, list[str], list[str]]] = []
         for number, line in enumerate(self.lines[blank:-1], blank + 1):
             cell, figure = _CELL.fullmatch(line), _FIGURE.fullmatch(line)
             if cell:
                 cells.append((cell["name"], bool(cell["measured"]), [], []))
             elif cells and figure:
-                self._require_figure(number, figure["name"], figure["hash"])
+                if plots:
+                    self._require_figure(number, plots / figure["name"], figure["hash"])
                 cells[-1][3].append(figure["name"])
             elif not line or (cells and line.startswith(_INDENT)):
                 if cells:
@@ -221,9 +233,8 @@ class _Reader:
             for name, measured, text, figures in cells
         ]
 
-    def _require_figure(self, number: int, name: str, expected: str) -> None:
-        path = self.path.with_name(name)
+    def _require_figure(self, number: int, path: Path, expected: str) -> None:
         if not path.is_file():
-            self._fault(number, f"the plot {name} is missing")
+            self._fault(number, f"the plot {path.name} is missing")
         elif content_hash(path.read_bytes()) != expected:
-            self._fault(number, f"the plot {name} was changed since the run")
+            self._fault(number, f"the plot {path.name} was changed since the run")

@@ -60,12 +60,23 @@ def test_a_check_ends_with_errors_then_what_refreshes_them(sandbox, captures) ->
         "`captures check --release` lists them",
         f"error: examples/a/one.cpu.txt: {stale}:3",
         f"error: examples/a/two.cpu.txt: {stale}:5",
-        "2 CPU transcripts are stale: `captures run --machine cpu -j 2` refreshes them",
+        "2 CPU transcripts are stale: `captures run --machine cpu -j 2` refreshes them; read what "
+        "changed in `git diff` before you commit it: a changed claim is a finding",
         "2 errors, 1 warning",
         "",
     ]
     out = captures("check", "--release")[1]
-    assert out.count("--machine gpu`\n") == 2, "each is listed with its remedy"
+    assert out.count("--machine gpu` and read what changed") == 2, "each is listed with its remedy"
+
+
+def test_a_run_ends_with_the_claims_that_changed(sandbox, captures) -> None:
+    sandbox.example("a/one", "# %% claim\nprint(abs(1))\n")
+    captures("run")
+    sandbox.example("a/one", "# %% claim\nprint(abs(2))\n")
+    for options in (["--check"], []):
+        out = captures("run", *options)[1]
+        assert "Claims of 1 differ from those recorded before:\n    a/one: claim\n" in out
+    assert "No claim differs" in captures("run")[1]
 
 
 def test_a_run_names_what_a_check_will_refuse(sandbox, captures) -> None:

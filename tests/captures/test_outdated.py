@@ -1,5 +1,5 @@
 from captures.forms import read_pages
-from captures.outdated import Outdated, counted
+from captures.outdated import READ, Outdated, counted
 
 
 def test_a_fault_names_transcript_pages_and_command(sandbox) -> None:
@@ -9,10 +9,10 @@ def test_a_fault_names_transcript_pages_and_command(sandbox) -> None:
     short = "examples/a/one.gpu.txt: is stale, since its code changed; shown at docs/lessons/x.md:3"
     assert str(stale.fault(sandbox.project, forms, remedy=False)) == short
     said = str(stale.fault(sandbox.project, forms))
-    assert said == f"{short}; run `captures run a/one --machine gpu`"
+    assert said == f"{short}; run `captures run a/one --machine gpu` and {READ}"
     missing = Outdated("a/one", "cpu", "missing").fault(sandbox.project, forms)
     assert str(missing).startswith("examples/a/one.cpu.txt: is missing; shown at ")
-    assert str(missing).endswith("--machine cpu`")
+    assert str(missing).endswith(f"--machine cpu` and {READ}")
 
 
 def test_several_are_counted_by_state() -> None:

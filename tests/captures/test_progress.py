@@ -17,14 +17,14 @@ FAILED = Outcome(
 )
 
 
-def shown(sandbox, *outcomes: Outcome, terminal: bool = False) -> str:
+def shown(sandbox, *outcomes: Outcome, moved=None, terminal: bool = False) -> str:
     text = io.StringIO()
     display = Display(Console(file=text, force_terminal=terminal, width=100, highlight=False))
     with display.live:
         for outcome in outcomes:
             display.started(outcome.example)
             display.finished(outcome)
-    display.summary(sandbox.project, outcomes)
+    display.summary(sandbox.project, outcomes, moved=moved)
     return text.getvalue()
 
 
@@ -47,9 +47,39 @@ def test_a_failure_stands_at_the_end_with_its_page_and_last_output(sandbox) -> N
     )
 
 
+MOVED = Outcome("a/one", "ran", "claims moved", 1.0, {"x": "a/one#x on cpu\n-sum: 1\n+sum: 2"})
+
+
 def test_a_difference_is_printed_whole(sandbox) -> None:
-    difference = "a/one#x on cpu\n-sum: 1\n+sum: 2"
-    assert difference in shown(sandbox, Outcome("a/one", "ran", "claims moved", 1.0, difference))
+    assert MOVED.difference in shown(sandbox, MOVED)
+
+
+def test_what_ran_is_counted_at_the_end(sandbox) -> None:
+    known, skipped = (Outcome(f"a/{status}", status) for status in ("known", "skipped"))
+    ran = Outcome("a/one", "ran", "claims hold", 1.0)
+    text = shown(sandbox, known, ran, skipped, moved={})
+    assert text.endswith(
+        "\n\n3 examples: 1 ran, 1 had run here already, 1 skipped.\n"
+        "No claim differs from the committed ones.\n"
+    )
+
+
+def test_claims_that_changed_are_named_at_the_end_and_must_be_read(sandbox) -> None:
+    known = Outcome("a/one", "known", "claims hold")
+    text = shown(sandbox, known, moved={"a/one": ["x", "y"]})
+    assert text.endswith(
+        "\n\n1 example: 1 had run here already.\n"
+        "Claims of 1 differ from the committed ones:\n"
+        "    a/one: x, y\n"
+        "Read the difference in `git diff HEAD -- examples`, before you commit it: "
+        "a changed claim is a finding, about the code or about the page that shows it.\n"
+    )
+
+
+def test_without_git_they_are_those_that_this_run_changed(sandbox) -> None:
+    text = shown(sandbox, MOVED)
+    assert "Claims of 1 differ from those recorded before:\n    a/one: x\n" in text
+    assert "Read the difference above, before" in text
 
 
 def test_a_terminal_gets_colour_and_the_same_words(sandbox) -> None:
