@@ -1,6 +1,7 @@
 # Every command that a person or a workflow runs here; `make` lists them.
 PYTHON ?= python3
 BIN := .venv/bin
+PORT = 8000
 
 export NO_MKDOCS_2_WARNING := 1
 
@@ -15,14 +16,16 @@ help: ## list the targets
 site: .venv/everything ## run every example on this machine, then build the site strictly into site/
 	$(BIN)/captures run -j 2
 	$(BIN)/mkdocs build --strict
+	@echo && cat .cache/captures/last-words.txt
+	@echo "site/ is built. To look at it on http://127.0.0.1:8001/: python3 -m http.server --directory site 8001"
 
 .PHONY: test
 test: .venv/everything ## the whole suite, as CI runs it
 	$(BIN)/pytest -n 2 --dist worksteal -m "not gpu and not soak"
 
 .PHONY: serve
-serve: .venv/pages ## edit the lessons with live reload on http://127.0.0.1:8000/ (needs no torch)
-	$(BIN)/mkdocs serve
+serve: .venv/pages ## edit the lessons with live reload on http://127.0.0.1:8000/, or PORT=8001 (needs no torch)
+	$(BIN)/mkdocs serve --dev-addr 127.0.0.1:$(PORT)
 
 .PHONY: check
 check: .venv/everything ## the quick checks: format, lint, types, and whether every capture is fresh
@@ -81,6 +84,7 @@ define install
   rm -rf .venv.old && mv .venv .venv.old && rm -rf .venv.old; fi
 @mkdir -p .venv && touch .venv/unfinished
 @[ -e $(BIN)/pip ] || { echo "making .venv"; $(PYTHON) -m venv .venv; }
-$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
+@echo "installing into .venv what constraints.txt pins: the first time, this takes some minutes"
+$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
 @rm .venv/unfinished
 endef

@@ -9,7 +9,7 @@ from captures.fault import Fault, Faults
 from captures.fingerprint import tree_fingerprint
 from captures.forms import Shown, read_pages
 from captures.library import library
-from captures.outdated import READ, Outdated, counted
+from captures.outdated import Outdated, summary
 from captures.project import Project, read_text
 from captures.prose import check_prose
 from captures.resolve import Resolver, check_pages
@@ -103,24 +103,13 @@ class _Check:
     def _weigh_outdated(self) -> str:
         """A fault for each, but one line for several that one command refreshes."""
         of = {machine: [o for o in self.outdated if o.machine == machine] for machine in MACHINES}
-        if len(of["gpu"]) > 1 and not self.release:
-            self.warnings.add(
-                f"{counted(of['gpu'])}: a maintainer refreshes them with `make capture`; "
-                "`captures check --release` lists them"
-            )
-        else:
-            self._weigh(each.fault(self.project, self.forms) for each in of["gpu"])
+        if self.release:
+            self.errors |= {o.fault(self.project, self.forms) for o in of["gpu"]}
+        elif of["gpu"]:
+            self.warnings.add(summary(of["gpu"], self.project, self.forms))
         several = len(of["cpu"]) > 1
         self.errors |= {o.fault(self.project, self.forms, remedy=not several) for o in of["cpu"]}
-        refreshes = f"`captures run --machine cpu -j 2` refreshes them; {READ}"
-        return f"{counted(of['cpu'])}: {refreshes}" if several else ""
-
-    def _weigh(self, of_gpu: Iterable[Fault]) -> None:
-        """What only a GPU can mend forbids nothing but a release."""
-        if self.release:
-            self.errors |= set(of_gpu)
-        else:
-            self.warnings |= set(map(str, of_gpu))
+        return summary(of["cpu"], self.project, self.forms) if several else ""
 
     def _judge_gpu_report(self) -> None:
         """The GPU tests leave a report that names the code they ran on and how many failed."""
@@ -140,7 +129,11 @@ class _Check:
             what = f"says that {said['failed']} of the GPU tests failed; mend them"
         else:
             return
-        self._weigh([Fault(GPU_REPORT, 0, f"{what}; run `make test-gpu` on a GPU")])
+        fault = Fault(GPU_REPORT, 0, f"{what}; run `make test-gpu` on a GPU")
+        if self.release:
+            self.errors.add(fault)
+        else:
+            self.warnings.add(str(fault))
 
 
 def _reported(report: Path, project: Project) -> dict[str, str]:

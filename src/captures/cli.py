@@ -14,6 +14,8 @@ except KeyboardInterrupt:
     sys.stderr.write("captures: interrupted\n")
     sys.exit(130)
 
+LAST_WORDS = "last-words.txt"  # in the cache, for `make site` to end with
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
@@ -41,7 +43,8 @@ def run_command(
     from captures.check import refusals
     from captures.committed import moved_since_commit
     from captures.machine import probe
-    from captures.progress import Display
+    from captures.memory import write_whole
+    from captures.progress import Display, last_words
     from captures.run import run
     from captures.selection import select
 
@@ -60,7 +63,9 @@ def run_command(
     executed = [outcome.example for outcome in outcomes if outcome.status in ("ran", "known")]
     refused = refusals(project, executed)
     moved = None if check else moved_since_commit(project, names, here.kind)
-    display.summary(project, outcomes, refused, moved)
+    said = last_words(outcomes, moved)
+    write_whole(project.cache / LAST_WORDS, said + "\n")
+    display.summary(project, outcomes, refused, said)
     sys.exit(bool(refused) or not all(outcome.ok for outcome in outcomes))
 
 

@@ -7,12 +7,13 @@ notebooks, plots, the Runs page and llms-full.txt are files of the build only.
 import logging
 import os
 import re
+import socket
 from pathlib import Path
 from typing import Any
 
 from jinja2 import FileSystemBytecodeCache
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.exceptions import PluginError
+from mkdocs.exceptions import Abort, PluginError
 from mkdocs.plugins import BasePlugin, CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.toc import get_toc
@@ -25,7 +26,7 @@ from captures.figures import inked
 from captures.forms import read_page, read_pages
 from captures.library import library
 from captures.memory import Shelf, write_whole
-from captures.outdated import Outdated
+from captures.outdated import Outdated, summary
 from captures.project import Project, read_text
 from captures.prose import check_prose
 from captures.published import Published
@@ -34,9 +35,14 @@ from captures.rendering import Renderer
 from captures.resolve import Resolver
 from captures.runs_page import runs_page
 from captures.script import script_names
+from captures.transcript import MACHINES
 
 # MkDocs counts the warnings of its own loggers; a strict build fails on any.
 log = logging.getLogger("mkdocs.plugins.captures")
+
+# It names each notebook three times, and what went wrong as a warning.
+for _name in ("mkdocs.mkdocs-jupyter", "mkdocs.plugins.mkdocs_jupyter"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 # mkdocs-jupyter, which comes after, loads nbconvert. That would make one exporter of every kind,
 # for a second, to list their names in a help text.
@@ -57,6 +63,7 @@ class CapturesPlugin(BasePlugin):
         self._require_order(config)
         self.project = Project(Path(config.config_file_path).resolve().parent)
         if self.serving and self.recapture is None:
+            _require_free(*config.dev_addr)
             self.recapture = Recapture(self.project)
         self.shelf = Shelf(self.project.cache / "build")
         self.site = Site(
@@ -220,6 +227,7 @@ class CapturesPlugin(BasePlugin):
     def _report_stale(self) -> None:
         """Say which transcripts are of other code, and in `serve` have their examples run."""
         stale: dict[str, str] = {}
+        outdated: list[Outdated] = []
         for name in script_names(self.project):
             try:
                 script = library(self.project).script(name)
@@ -229,24 +237,37 @@ class CapturesPlugin(BasePlugin):
                 self._note(found)
                 continue
             old = [each.machine for each in transcripts if each.fingerprint != code]
-            for machine in old:
-                self._report_one(name, machine)
+            outdated += [Outdated(name, machine, "stale") for machine in old]
             if old or not transcripts:
                 stale[name] = code
+        self._tell_of(outdated)
         if self.recapture:
             self.recapture.start(stale)
 
-    def _report_one(self, name: str, machine: str) -> None:
+    def _tell_of(self, outdated: list[Outdated]) -> None:
         """A strict build refuses a CPU run of other code; a GPU run gets a badge on the page.
 
         Who edits pages is told once, not at every change.
         """
-        outdated = Outdated(name, machine, "stale")
-        if outdated in self.told:
-            return
-        self.told.add(outdated)
-        report = log.warning if machine == "cpu" and not self.serving else log.info
-        report("%s", outdated.fault(self.project, read_pages(self.project)[0]))
+        forms, _ = read_pages(self.project)
+        for machine in MACHINES:
+            new = [o for o in outdated if o.machine == machine and o not in self.told]
+            if new:
+                report = log.warning if machine == "cpu" and not self.serving else log.info
+                report("%s", summary(new, self.project, forms))
+        self.told.update(outdated)
+
+
+def _require_free(host: str, port: int) -> None:
+    """MkDocs asks for the port when the pages are built, and ends with a traceback."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except (OSError, OverflowError):
+        raise Abort(
+            f"captures: cannot serve on port {port} of {host}, which another program may hold; "
+            "take another one: make serve PORT=8001"
+        ) from None
 
 
 _CODE = re.compile(r'<div class="(?!run-output )[^"]*highlight".*?</pre></div>', re.DOTALL)

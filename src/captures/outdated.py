@@ -15,6 +15,13 @@ READ = "read what changed in `git diff` before you commit it: a changed claim is
 
 _SAID = {"missing": "is missing", "stale": "is stale, since its code changed"}
 
+_REFRESHED = {
+    "gpu": (
+        "a maintainer refreshes them with `make capture`; `captures check --release` lists them"
+    ),
+    "cpu": f"`captures run --machine cpu -j 2` refreshes them; {READ}",
+}
+
 
 @dataclass(frozen=True)
 class Outdated:
@@ -32,6 +39,13 @@ class Outdated:
             command = f"captures run {self.example} --machine {self.machine}"
             said += f"; run `{command}` and {READ}"
         return Fault(where, 0, said)
+
+
+def summary(several: Sequence[Outdated], project: Project, forms: list[Shown]) -> str:
+    """One line for all that are outdated on one machine, with what refreshes them."""
+    if len(several) == 1:
+        return str(several[0].fault(project, forms))
+    return f"{counted(several)}: {_REFRESHED[several[0].machine]}"
 
 
 def counted(several: Sequence[Outdated]) -> str:

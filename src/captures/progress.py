@@ -77,19 +77,21 @@ class Display(Watcher):
         project: Project,
         outcomes: Sequence[Outcome],
         refused: Sequence[Fault] = (),
-        moved: Mapping[str, Sequence[str]] | None = None,
+        said: str = "",
     ) -> None:
-        """The table, every difference, what moved, every failure with its pages, and refusals.
+        """The table, every difference, the last words, every failure with its pages, and refusals.
 
-        ``refused`` is what `captures check` will say of scripts that ran well. ``moved`` names the
-        cells of each example that claim something else than was committed, if that is known.
+        ``refused`` is what `captures check` will say of scripts that ran well, ``said`` what
+        ``last_words`` made of the outcomes.
         """
         self.console.print()
         self.table(outcomes)
         for outcome in outcomes:
             if outcome.differences:
                 self.say(f"\n{outcome.difference}")
-        self._moved(outcomes, moved)
+        ran, _, moved = said.partition("\n")
+        self.say(f"\n{ran}")
+        self.say(moved, "bold yellow" if "\n" in moved else "green")
         self._failures(project, outcomes)
         if refused:
             self.say("")
@@ -98,27 +100,6 @@ class Display(Watcher):
         failed = [outcome.example for outcome in outcomes if not outcome.ok]
         if failed:
             self.say(f"\n{len(failed)} of {len(outcomes)} failed: {', '.join(failed)}", "red")
-
-    def _moved(
-        self, outcomes: Sequence[Outcome], moved: Mapping[str, Sequence[str]] | None
-    ) -> None:
-        """What ran, and the examples that claim something new, so that nobody commits it unread."""
-        before, place = "the committed ones", "in `git diff HEAD -- examples`"
-        if moved is None:
-            before, place = "those recorded before", "above"
-            moved = {each.example: [*each.differences] for each in outcomes if each.differences}
-        self.say(f"\n{counted(outcomes)}")
-        if not moved:
-            self.say(f"No claim differs from {before}.", "green")
-            return
-        self.say(f"Claims of {len(moved)} differ from {before}:", "bold yellow")
-        for example, cells in moved.items():
-            self.say(f"    {example}: {', '.join(cells)}", "yellow")
-        self.say(
-            f"Read the difference {place}, before you commit it: a changed claim is a finding, "
-            "about the code or about the page that shows it.",
-            "bold yellow",
-        )
 
     def _failures(self, project: Project, outcomes: Sequence[Outcome]) -> None:
         forms, _ = read_pages(project)
@@ -130,6 +111,30 @@ class Display(Watcher):
             if outcome.last_output:
                 self.say("    the last it said:")
                 self.say(textwrap.indent(outcome.last_output, " " * 8))
+
+
+def last_words(
+    outcomes: Sequence[Outcome], moved: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """How many examples ran, and which claim something new, so that nobody commits it unread.
+
+    ``moved`` names the cells of each example that claim something else than was committed; where
+    that is not known, those count whose former transcript claimed something else.
+    """
+    before, place = "the committed ones", "in `git diff HEAD -- examples`"
+    if moved is None:
+        before, place = "those recorded before", "above"
+        moved = {each.example: [*each.differences] for each in outcomes if each.differences}
+    lines = [counted(outcomes)]
+    if not moved:
+        return "\n".join([*lines, f"No claim differs from {before}."])
+    lines.append(f"Claims of {len(moved)} differ from {before}:")
+    lines += [f"    {example}: {', '.join(cells)}" for example, cells in moved.items()]
+    lines.append(
+        f"Read the difference {place}, before you commit it: a changed claim is a finding, "
+        "about the code or about the page that shows it."
+    )
+    return "\n".join(lines)
 
 
 def counted(outcomes: Sequence[Outcome]) -> str:

@@ -76,7 +76,9 @@ def test_a_run_ends_with_the_claims_that_changed(sandbox, captures) -> None:
     for options in (["--check"], []):
         out = captures("run", *options)[1]
         assert "Claims of 1 differ from those recorded before:\n    a/one: claim\n" in out
-    assert "No claim differs" in captures("run")[1]
+    out = captures("run")[1]
+    assert out.endswith("\nNo claim differs from those recorded before.\n")
+    assert out.endswith((sandbox.project.cache / cli.LAST_WORDS).read_text())
 
 
 def test_a_run_names_what_a_check_will_refuse(sandbox, captures) -> None:

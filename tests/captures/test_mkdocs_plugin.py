@@ -15,6 +15,7 @@ import pytest
 from captures.check import check
 from captures.expand import expand
 from captures.mkdocs_plugin import CapturesPlugin
+from captures.outdated import READ
 from captures.script import read_script
 from captures.standalone import runnable, standalone
 
@@ -291,7 +292,7 @@ def test_a_stale_gpu_run_is_a_badge(house) -> None:
     assert "Stale: the code has changed" in html
     (warning,) = check(house.project).warnings
     assert f"{warning}\n" in done.stderr
-    assert warning.endswith("run `captures run a/one --machine gpu`")
+    assert f"run `captures run a/one --machine gpu` and {READ}" in warning
 
 
 def test_a_stale_run_is_told_of_once_in_a_session(house, caplog) -> None:
@@ -353,6 +354,17 @@ def test_serve_runs_an_edited_example_again_and_shows_it(house) -> None:
         house.example("a/one", SCRIPT.replace("x = 1", "x = 21"))
         shows(url, "twice: 42", server)
         assert "twice: 42" in (house.project.examples / "a/one.cpu.txt").read_text()
+
+
+def test_a_port_that_is_taken_is_one_line_before_any_page_is_built(house) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = mkdocs(house, "serve", "-a", f"127.0.0.1:{port}")
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert f"captures: cannot serve on port {port} of 127.0.0.1" in said
+    assert "make serve PORT=8001" in said
+    assert "Traceback" not in said and "Building documentation to" not in said
 
 
 def test_serve_tells_of_faults_and_of_no_consequences(house) -> None:

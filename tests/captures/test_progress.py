@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from captures.fault import Fault
-from captures.progress import Display
+from captures.progress import Display, last_words
 from captures.run import Outcome
 
 FAILED = Outcome(
@@ -24,7 +24,7 @@ def shown(sandbox, *outcomes: Outcome, moved=None, terminal: bool = False) -> st
         for outcome in outcomes:
             display.started(outcome.example)
             display.finished(outcome)
-    display.summary(sandbox.project, outcomes, moved=moved)
+    display.summary(sandbox.project, outcomes, said=last_words(outcomes, moved))
     return text.getvalue()
 
 

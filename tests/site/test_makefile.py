@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from captures.cli import LAST_WORDS
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -33,8 +35,8 @@ def make(project: Path, *arguments: str) -> subprocess.CompletedProcess:
     )
 
 
-def planned(project: Path, target: str) -> str:
-    return make(project, "--dry-run", target).stdout
+def planned(project: Path, *arguments: str) -> str:
+    return make(project, "--dry-run", *arguments).stdout
 
 
 @pytest.mark.parametrize("target", ["site", "test", "serve"])
@@ -76,6 +78,27 @@ def test_serve_needs_neither_torch_nor_the_tests(project):
     plan = planned(project, "serve")
     assert "-e '.[site]'" in plan
     assert "kernels" not in plan
+
+
+def test_serve_takes_another_port(project):
+    assert "--dev-addr 127.0.0.1:8000\n" in planned(project, "serve")
+    assert "--dev-addr 127.0.0.1:8001\n" in planned(project, "serve", "PORT=8001")
+
+
+def test_site_ends_with_what_ran_and_how_to_look_at_it(project):
+    keeps = f"mkdir -p .cache/captures && echo '2 ran.' >.cache/captures/{LAST_WORDS}"
+    for program, does in {"captures": keeps, "mkdocs": "echo built"}.items():
+        stand_in = project / ".venv/bin" / program
+        stand_in.write_text(f"#!/bin/sh\n{does}\n")
+        stand_in.chmod(0o755)
+    *_, built, blank, ran, last = make(project, "site").stdout.splitlines()
+    assert (built, blank, ran) == ("built", "", "2 ran.")
+    address, command = last.removeprefix("site/ is built. To look at it on ").split("/: ")
+    port = command.removeprefix("python3 -m http.server --directory site ")
+    assert address == f"http://127.0.0.1:{port}"
+    readme = (ROOT / "README.md").read_text()
+    assert command in readme and f"<{address}>" in readme
+    assert port not in planned(project, "serve"), "both can run at once"
 
 
 @pytest.mark.parametrize("python", ["false", "no-such-python"])
