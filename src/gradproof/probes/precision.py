@@ -11,16 +11,16 @@ from torch import Tensor
 
 from gradproof.judge import is_right
 from gradproof.oracle import Reference, working_dtype
-from gradproof.passes import NoGraphError, OpError, draw_like
+from gradproof.passes import NoGraphError, OpError, draw_like, forward
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.report import Finding
 from gradproof.sizing import Axis, accepts, axes, elements_of, resized
 from gradproof.subject import Subject, output_name
-from gradproof.tensors import HALF, draw, is_float, largest, listed, number, short
+from gradproof.tensors import HALF, converted, draw, is_float, largest, listed, number, short
 from gradproof.work import Climb
 
-LENGTHS = (16, 64, 256, 1024, 4096, 32768)  # of the sum
-MOST_LENGTHS = 3  # tried: the shortest, and the longest that are affordable
+LENGTHS = (16, 64, 256, 1024, 4096, 32768)  # of the sum: the parts of any block are equal
+MOST_LENGTHS = 3  # tried: the longest that are affordable and, if it is off there, the shortest
 TINY = 1e-12  # of the offset: a step on which a smooth formula cannot depend
 COARSE = 2.0  # in half-precision epsilons of the largest entry: no honest op loses as much
 GROWN = 2.0  # the same for a sum of terms of one sign, if it grew to that with the length
@@ -40,6 +40,11 @@ class Loss:
     error: float
     wide: float
     own: float
+
+    @property
+    def coarse(self) -> bool:
+        """Whether it is more than honest sums lose, however long."""
+        return self.error > GROWN + 8 * self.wide + 4 * self.own
 
 
 def precision(subject: Subject) -> Iterator[Remark]:
@@ -105,7 +110,7 @@ def _losses(subject: Subject) -> list[Loss]:
 
 
 def largest_or_inf(error: Tensor) -> float:
-    return float("inf") if bool(torch.isnan(error).any()) else largest(error)
+    return largest(error) if bool(torch.isfinite(error).all()) else float("inf")
 
 
 def _accumulators(subject: Subject, half: Subject) -> Iterator[Remark]:
@@ -114,11 +119,13 @@ def _accumulators(subject: Subject, half: Subject) -> Iterator[Remark]:
     dtype = short(working_dtype(half.inputs))
     reached = []
     for axis in axes(subject):
-        ladders = _ladders(subject, positive, axis)
+        ladders = _ladders(positive, axis, _lengths(subject, axis))
         for name, steps in ladders.items():
             first, last = steps[0][1], max((loss for _, loss in steps), key=lambda s: s.error)
-            if last.error > max(GROWN + 8 * last.wide + 4 * last.own, GROWTH * first.error) and (
-                _climbs(steps) or _right_when_wide(positive, axis, name, steps)
+            if (
+                last.coarse
+                and last.error > GROWTH * first.error
+                and (_climbs(steps) or _right_when_wide(positive, axis, name, steps))
             ):
                 said = ", ".join(f"{number(loss.error)} at {length}" for length, loss in steps)
                 yield Finding(
@@ -163,31 +170,43 @@ def _start(subject: Subject, axis: Axis) -> Subject | None:
     return None if start is None else replace(start, draw_dy=_positive)
 
 
-def _ladders(subject: Subject, positive: Subject, axis: Axis) -> dict[str, list[tuple[int, Loss]]]:
-    """For each output and gradient, (length, loss) at `_lengths`."""
+def _ladders(
+    positive: Subject, axis: Axis, lengths: Sequence[int]
+) -> dict[str, list[tuple[int, Loss]]]:
+    """For each output and gradient, (length, loss), the longest last.
+
+    Nothing has grown where the longest sum is as good as any: then the others are not run.
+    """
     ladders: dict[str, list[tuple[int, Loss]]] = {}
-    start = _start(positive, axis)
+    start, grown = _start(positive, axis), False
     if start is None:
         return ladders
-    try:
-        for length in _lengths(subject, axis):
+    for length in reversed(lengths):
+        try:
             losses = _losses(_repeated(start, axis, length // LENGTHS[0]))
-            for loss in losses:
-                ladders.setdefault(loss.name, []).append((length, loss))
-    except (OpError, NoGraphError):
-        pass  # what it did at the lengths before still counts
+        except (OpError, NoGraphError):
+            continue  # what it does at the shorter ones still counts
+        for loss in losses:
+            if loss.error < float("inf"):  # an overflow is the values probe's to say
+                ladders.setdefault(loss.name, []).insert(0, (length, loss))
+        grown = grown or any(loss.coarse for loss in losses)
+        if not grown:
+            break
     return ladders
 
 
 def _lengths(subject: Subject, axis: Axis) -> list[int]:
-    """Of the lengths that are affordable by what `sizes` has measured, the first and the last."""
+    """Of the lengths that are affordable by what `sizes` has measured, the first and the last.
+
+    One alone says nothing of growth: then there are none.
+    """
     climb = subject.climbs.get(axis) or Climb.of(subject, _losses)
     dared = [
         n
         for n in LENGTHS
         if climb.uncounted.allows(elements_of(subject, {axis: n})) and accepts(subject, {axis: n})
     ]
-    return dared[:1] + dared[1:][1 - MOST_LENGTHS :]
+    return [dared[0], *dared[1:][1 - MOST_LENGTHS :]] if dared[1:] else []
 
 
 def _repeated(subject: Subject, axis: Axis, times: int) -> Subject:
@@ -199,7 +218,14 @@ def _repeated(subject: Subject, axis: Axis, times: int) -> Subject:
     inputs = list(subject.inputs)
     for i, dim in axis.places:
         inputs[i] = inputs[i].repeat([times if d == dim else 1 for d in range(inputs[i].ndim)])
-    return replace(subject.at(inputs), draw_dy=partial(_repeated_dy, subject.dy))
+    return replace(subject.at(inputs), draw_dy=partial(_repeated_dy, _dy_of_reference(subject)))
+
+
+def _dy_of_reference(subject: Subject) -> tuple[Tensor, ...]:
+    """dy for the outputs as the reference has them, which costs less than a run of the op."""
+    assert isinstance(subject.oracle, Reference)
+    inputs = converted(subject.inputs, torch.float64)
+    return subject.draw_dy(forward(subject.oracle.function, inputs))
 
 
 def _repeated_dy(start: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
