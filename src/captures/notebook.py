@@ -29,7 +29,7 @@ from captures.plain import plain
 from captures.project import Project
 from captures.resolve import Run
 from captures.script import Script
-from captures.standalone import definition_lines, import_lines
+from captures.standalone import INTERPRETS, definition_lines, import_lines
 
 
 def notebook(project: Project, page: Path, site_url: str = "") -> str:
@@ -72,6 +72,7 @@ class _Notebook:
     imported: dict[str, Import] = field(default_factory=dict)  # by the name bound
     futures: set[Import] = field(default_factory=set)
     machines: set[str] = field(default_factory=set)
+    guarded: bool = False  # whether it stands what happens without a GPU
 
     def add_prose(self, markdown: str) -> None:
         # A run within a quotation leaves empty quotation lines around it.
@@ -99,9 +100,11 @@ class _Notebook:
     def _add_definitions(self, parts: Inlined) -> None:
         futures = {each for each in parts.imports if each.module == "__future__"}
         self.futures |= futures
+        guard = None if self.guarded or "triton" not in parts.packages else INTERPRETS
+        self.guarded = self.guarded or guard is not None
         imports = [
             each
-            for each in parts.imports
+            for each in {*parts.imports, *(guard.imports if guard else ())}
             if each not in futures and self.imported.get(each.bound) != each
         ]
         self.imported |= {each.bound: each for each in imports}
@@ -113,7 +116,7 @@ class _Notebook:
         # All of a block at once, since its definitions use each other in either direction.
         self._bind("", {name for _, ds in modules for d in ds for name in d.names})
         self.defined |= {(origin, d.text): d for origin, ds in modules for d in ds}
-        text = "\n\n\n".join(filter(None, [import_lines(imports), *blocks]))
+        text = "\n\n\n".join(filter(None, [import_lines(imports, guard), *blocks]))
         if text:
             self._add("code", text, outputs=[], execution_count=None)
 

@@ -2,13 +2,14 @@
 
 `from gradkernels.gelu import gelu` gives way to the definition of `gelu` and of whatever it uses,
 through every first-party module, in the order in which Python executes them. Imports of other
-packages are gathered at the top. Definitions are copied line for line, because `triton.jit`
-compiles the source that it finds in the file.
+packages are gathered at the top, with what the file does where there is no GPU. Definitions are
+copied line for line, because `triton.jit` compiles the source that it finds in the file.
 """
 
 import ast
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from captures.definitions import Definition
@@ -16,6 +17,31 @@ from captures.inline import LIMIT, Inlined, inline
 from captures.needs import Import
 from captures.project import Project
 from captures.script import Cell, Script, parse
+
+_OS, _TORCH = (Import(name, "", name) for name in ("os", "torch"))
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What a file does where there is no GPU, and the imports that it does it with."""
+
+    code: str
+    imports: frozenset[Import]
+
+
+INTERPRETS = Guard(
+    """\
+# Without a CUDA GPU, Triton interprets kernels; it asks for this when it is imported.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")""",
+    frozenset({_OS, _TORCH}),
+)
+REFUSES = Guard(
+    """\
+if not torch.cuda.is_available():
+    raise SystemExit("This needs a CUDA GPU, and torch finds none.")""",
+    frozenset({_TORCH}),
+)
 
 
 def standalone(project: Project, script: Script) -> str:
@@ -31,7 +57,8 @@ def runnable(project: Project, script: Script, cell: str) -> str:
 
 
 def _file(script: Script, cells: Sequence[Cell], parts: Inlined) -> str:
-    text = "\n\n".join(filter(None, [_header(script, cells, parts), import_lines(parts.imports)]))
+    imports = import_lines(parts.imports, _guard(script, parts))
+    text = "\n\n".join(filter(None, [_header(script, cells, parts), imports]))
     for index, (origin, definitions) in enumerate(parts.modules):
         text += "\n\n\n" if index else "\n\n"
         text += f"# {origin}\n\n\n{definition_lines(definitions)}"
@@ -48,6 +75,12 @@ def _file(script: Script, cells: Sequence[Cell], parts: Inlined) -> str:
     return text + "\n"
 
 
+def _guard(script: Script, parts: Inlined) -> Guard | None:
+    if script.needs_gpu:
+        return REFUSES if "torch" in parts.packages else None
+    return INTERPRETS if "triton" in parts.packages else None
+
+
 def _header(script: Script, cells: Sequence[Cell], parts: Inlined) -> str:
     whole = len(cells) == len(script.cells)
     file = f"{script.name.rpartition('/')[2] if whole else cells[-1].name}.py"
@@ -57,29 +90,36 @@ def _header(script: Script, cells: Sequence[Cell], parts: Inlined) -> str:
         lines.append(f'# up to its cell "{cells[-1].name}".')
     if parts.modules:
         lines.append("# What it imports from there is written out here.")
-    lines += ["#", f"# It needs {_listed(parts.packages)}." if parts.packages else "", "#"]
-    lines.append(f"#     python {file}")
+    lines += ["#", f"# It needs {_listed(parts.packages)}." if parts.packages else ""]
     if script.needs_gpu:
-        lines.insert(-1, "# Run it on a machine with a CUDA GPU:")
+        lines += ["#", "# Run it on a machine with a CUDA GPU:"]
     elif "triton" in parts.packages:
-        lines.insert(-1, "# Run it on a CUDA GPU, or without one in Triton's interpreter:")
-        lines.append(f"#     TRITON_INTERPRET=1 python {file}")
+        lines += ["#", "# Run it, on a CUDA GPU or, without one, in Triton's interpreter:"]
     else:
-        lines.insert(-1, "# Run it:")
-    return "\n".join(line for line in lines if line)
+        lines += ["#", "# Run it:"]
+    return "\n".join([*filter(None, lines), f"#     python {file}"])
 
 
 def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def import_lines(imports: Iterable[Import]) -> str:
-    """Import statements in sections: the future, the standard library, installed packages."""
-    sections: list[list[Import]] = [[], [], []]
-    for each in imports:
-        standard = each.package in sys.stdlib_module_names
-        sections[0 if each.module == "__future__" else 1 if standard else 2].append(each)
-    return "\n\n".join(_section(section) for section in sections if section)
+def import_lines(imports: Iterable[Import], guard: Guard | None = None) -> str:
+    """Import statements in sections: the future, the standard library, installed packages.
+
+    A guard stands behind torch, which it asks for a GPU, and before whatever may import Triton.
+    """
+    future, standard, torch, others = (list[Import]() for _ in range(4))
+    for each in {*imports, *(guard.imports if guard else ())}:
+        if each.module == "__future__":
+            future.append(each)
+        elif each.package in sys.stdlib_module_names:
+            standard.append(each)
+        else:
+            (torch if guard and each == _TORCH else others).append(each)
+    parts = [_section(future), _section(standard), _section(torch)]
+    parts += [guard.code if guard else "", _section(others)]
+    return "\n\n".join(filter(None, parts))
 
 
 def _section(imports: Iterable[Import]) -> str:

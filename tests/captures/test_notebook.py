@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from captures.notebook import notebook
+from captures.standalone import INTERPRETS
 
 KERNEL = """
 BLOCK = 4
@@ -115,6 +116,23 @@ def test_outputs_are_those_of_the_gpu_where_there_is_one(house) -> None:
     outputs = [out.text for cell in read.cells for out in cell.get("outputs", [])]
     assert outputs == ["two: 77\n"]
     assert "recorded on **a card**" in read.cells[1].source
+
+
+def test_it_says_once_what_happens_without_a_gpu(house) -> None:
+    for name in ("a/one", "a/two"):
+        house.example(
+            name,
+            (ONE if name == "a/one" else TWO).replace(
+                "# %% setup", "# %% setup\nimport triton\n\nprint(triton)"
+            ),
+        )
+        house.record(name, SAID)
+    code = "\n".join(cells(house, "code"))
+    assert code.count(INTERPRETS.code) == 1
+    assert (
+        code.index("import torch\n") < code.index(INTERPRETS.code) < code.index("import triton\n")
+    )
+    assert code.count("import os\n") == code.count("import torch\n") == 1
 
 
 def test_executed_from_top_to_bottom_it_says_what_it_shows(house, tmp_path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from captures.fault import Faults
 from captures.script import read_script
-from captures.standalone import runnable, standalone
+from captures.standalone import INTERPRETS, REFUSES, runnable, standalone
 
 LAUNCH = '''
 from collections.abc import Callable
@@ -158,13 +158,36 @@ def test_the_header_says_how_to_run_it(house) -> None:
     triton = "# %% setup\nimport torch\nimport triton\nprint(torch, triton)\n"
     text = alone(house, triton)
     assert "# It needs torch and triton.\n" in text
-    assert "TRITON_INTERPRET=1 python one.py\n" in text
-    assert "TRITON_INTERPRET" not in alone(house, f"# needs: gpu\n\n{triton}")
-    assert "CUDA GPU" in alone(house, f"# needs: gpu\n\n{triton}")
+    assert "# Run it, on a CUDA GPU or, without one, in Triton's interpreter:\n" in text
+    assert "CUDA GPU:\n" in alone(house, f"# needs: gpu\n\n{triton}")
+
+
+TRITON = (
+    "# %% a\nfrom math import pi\n\nimport triton\nfrom torch import nn\n\nprint(pi, nn, triton)\n"
+)
+
+
+def test_what_it_does_without_a_gpu_stands_before_triton_can_be_imported(house) -> None:
+    text = alone(house, TRITON)
+    order = [
+        "from math",
+        "\nimport torch\n",
+        INTERPRETS.code,
+        "import triton",
+        "from torch import nn",
+    ]
+    positions = [text.index(part) for part in order]
+    assert positions == sorted(positions)
+    assert text.count("import os\n") == text.count("import torch\n") == 1
+    assert "TRITON_INTERPRET" not in alone(house, f"# needs: gpu\n{TRITON}")
+    assert REFUSES.code in alone(house, f"# needs: gpu\n{TRITON}")
+    assert "cuda" not in alone(house, "# %% a\nimport torch\n\nprint(torch)\n")
 
 
 def test_the_result_is_formatted_and_clean(house, tmp_path) -> None:
-    for name, text in {"whole": alone(house), "part": alone(house, cell="claim")}.items():
+    written = {"whole": alone(house), "part": alone(house, cell="claim")}
+    written |= {"guarded": alone(house, TRITON), "gpu": alone(house, f"# needs: gpu\n{TRITON}")}
+    for name, text in written.items():
         path = tmp_path / f"{name}.py"
         path.write_text(text)
         for command in (["check", "--isolated", "--select=E,F,I"], ["format", "--check"]):

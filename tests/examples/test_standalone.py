@@ -1,13 +1,16 @@
 """Every script that a page offers runs where this project is not installed and says the same."""
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from captures.project import Project
 from captures.script import Script, read_script, script_names
-from captures.standalone import runnable, standalone
+from captures.standalone import INTERPRETS, runnable, standalone
 from captures.transcript import Output, read_transcript
 
 PROJECT = Project.find(Path(__file__).parent)
@@ -45,12 +48,13 @@ def begins_as(longer: list[ast.stmt], shorter: list[ast.stmt]) -> bool:
     for statement in longer:
         if rest and ast.dump(statement) == rest[0]:
             rest.pop(0)
-        elif rest and not isinstance(statement, DEFINITIONS):
+        elif rest and not isinstance(statement, DEFINITIONS) and ast.dump(statement) != GUARD:
             return False
     return not rest
 
 
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+GUARD = ast.dump(ast.parse(INTERPRETS.code).body[0])
 
 
 @pytest.mark.parametrize(
@@ -83,3 +87,30 @@ def test_this_project_cannot_be_imported_there(alone) -> None:
 def test_nothing_of_it_was_imported_before_the_script(alone) -> None:
     script = "import sys\nprint(any(name.startswith('grad') for name in sys.modules))"
     assert alone(script, 60)["stdout"] == "False\n"
+
+
+def without_gpu(text: str, directory: Path) -> subprocess.CompletedProcess:
+    """As a reader runs it who has no GPU and has set nothing."""
+    path = directory / "example.py"
+    path.write_text(text, encoding="utf-8")
+    env = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    return subprocess.run(
+        [sys.executable, "-I", path],
+        cwd=directory,
+        env=env | {"CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_without_a_gpu_a_script_interprets_by_itself(assert_claims, tmp_path) -> None:
+    script = next(script for script in ON_CPU if script.name == "graph_node/invisible")
+    done = without_gpu(standalone(PROJECT, script), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert_claims(done.stdout, recorded(script, len(script.cells)))
+
+
+def test_without_a_gpu_a_script_that_needs_one_ends_in_one_line(tmp_path) -> None:
+    done = without_gpu(standalone(PROJECT, ON_GPU_ALONE[0]), tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "This needs a CUDA GPU, and torch finds none.\n"
