@@ -22,6 +22,13 @@ def line_of_error(error: BaseException) -> str:
     return users_line((frame.filename, frame.lineno or 0) for frame in reversed(frames))
 
 
+def straight_from_torch(error: BaseException) -> bool:
+    """Whether nobody's code but torch's stands between the call of an op and `error`."""
+    _, *below = traceback.walk_tb(error.__traceback__)
+    files = [Path(frame.f_code.co_filename).resolve() for frame, _ in below]
+    return all(file.is_relative_to(folder) for file in files for folder in _folders("torch"))
+
+
 def line_of_dump(dump: str) -> str:
     """Where a process stood when faulthandler wrote `dump`."""
     return users_line((file, int(line)) for file, line in _DUMPED.findall(dump))

@@ -80,7 +80,7 @@ def judge(subject: Subject, situation: str = "", gross: float = 0.0) -> Verdict:
         done, dy = subject.base, subject.dy
     except OpError:
         if subject.reference is not None:
-            subject.reference.check_takes(subject.inputs)
+            subject.reference.check_takes(subject.inputs, subject.wrt)
         raise
     truth = subject.oracle.truth(subject.inputs, subject.wrt, dy)
     wrong_outputs: list[tuple[str, Mismatch | str]] = []

@@ -14,7 +14,9 @@ from gradproof.passes import (
     NoGraphError,
     NoTruthError,
     OpError,
+    backward,
     differentiate,
+    draw_like,
     forward,
     leaves,
 )
@@ -78,12 +80,16 @@ class Reference:
         except OpError as raised:
             raise NoTruthError(raised.stage, raised.error) from None
 
-    def check_takes(self, inputs: Sequence[Any]) -> None:
-        """Raise NoTruthError if it does not run on these values, in fp64 or (no half) as given."""
+    def check_takes(self, inputs: Sequence[Any], wrt: Sequence[int]) -> None:
+        """Raise NoTruthError unless it runs on these values, in fp64 or (no half) as given."""
         given = working_dtype(inputs)
         for dtype in (torch.float64,) if given in HALF else (torch.float64, given):
+            mine = leaves(converted(inputs, dtype), wrt)
             try:
-                forward(self.function, converted(inputs, dtype))
+                outputs = forward(self.function, mine)
+                backward(outputs, [mine[i] for i in wrt], draw_like(outputs))
+            except NoGraphError:
+                pass
             except OpError as raised:
                 raise NoTruthError(raised.stage, raised.error) from None
 
@@ -115,7 +121,8 @@ class Reference:
 
         Some of torch's own operations end the process on an empty input: that is theirs to mend,
         and no reason to lose the report about the op. So where the outputs are empty, too, as the
-        meta device can say, nothing is run: what is summed over nothing is zero.
+        meta device can say, nothing is run: what is summed over nothing is zero. A formula that is
+        infinite or NaN anywhere, such as a variance of nothing, has nothing to say.
         """
         device = dy[0].device
         shapes = self._shapes(inputs)
@@ -128,11 +135,14 @@ class Reference:
                 outputs, gradients = self.exact(mine, wrt, [d.cpu() for d in dy])
             except OpError:  # it holds tensors of its own on the device
                 outputs, gradients = self.exact(inputs, wrt, dy)
+        exact = [t.to(device) for t in (*outputs, *gradients)]
+        if not all(bool(torch.isfinite(t).all()) for t in exact):
+            exact = [torch.full_like(t, torch.nan) for t in exact]
         dtype, length = working_dtype(inputs), longest(inputs, outputs)
         dtypes = [dtype] * len(outputs) + [_coarser(inputs[i].dtype, dtype) for i in wrt]
         expected = [
-            allowed(t.to(device), d, length, largest(t), 0, math.inf)
-            for t, d in zip((*outputs, *gradients), dtypes, strict=True)
+            allowed(t, d, length, largest(t), 0, math.inf)
+            for t, d in zip(exact, dtypes, strict=True)
         ]
         return Truth(tuple(expected[: len(outputs)]), tuple(expected[len(outputs) :]))
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradproof.frames import line_of_error
+from gradproof.frames import line_of_error, straight_from_torch
 from gradproof.tensors import draw, duplicate, is_float, short
 
 LONGEST_MESSAGE = 140
@@ -50,8 +50,12 @@ class OpError(FailedCallError):
 
     @property
     def refusal(self) -> bool:
-        """Whether the op said no on purpose rather than broke down."""
+        """Whether the op said no on purpose rather than broke down.
+
+        Torch's own operations say so by a RuntimeError; in a person's code it is a mishap.
+        """
         deliberate = type(self.error) in (ValueError, TypeError, NotImplementedError)
+        deliberate |= type(self.error) is RuntimeError and straight_from_torch(self.error)
         return self.stage == "forward" and deliberate
 
 

@@ -1,5 +1,7 @@
 """What the op is not to blame for: the reference fails as well, or nobody could do better."""
 
+import functools
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -20,6 +22,50 @@ def test_sizes_that_the_reference_refuses_where_there_are_numbers(op, shapes):
     # On the meta device a bias of none or of one fits any convolution.
     report = prove(op, tensors(*shapes), op, probes=["sizes"])
     assert report.ok, str(report)
+
+
+def squares_of_nothing(x):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred.square().sum(-1) / (x.shape[-1] - 1), x.mean(-1)  # −0 and NaN of no columns
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "reference"),
+    [
+        (F.pixel_shuffle, (*tensors((1, 4, 2, 3)), 2), F.pixel_shuffle),  # its backward raises
+        (F.avg_pool1d, (*tensors((2, 3, 8)), 2), lambda x, k: x.unfold(-1, k, k).mean(-1)),
+        (functools.partial(torch.var_mean, dim=-1), tensors((6, 8)), squares_of_nothing),
+    ],
+    ids=["raised by the reference too", "refused by torch", "undefined"],
+)
+def test_an_empty_input_on_which_nobody_has_an_answer(op, inputs, reference):
+    report = prove(op, inputs, reference, probes=["sizes"])
+    assert report.ok, str(report)
+
+
+def test_a_gradient_that_is_nan_where_the_reference_adds_up_nothing_is_an_alarm():
+    def normalised(x, w):
+        rstd = (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+        return w[:, None] * x * rstd
+
+    class Mean(torch.autograd.Function):
+        """Right, but that its dw asks for the mean of dy."""
+
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return normalised(x, w)
+
+        @staticmethod
+        def backward(ctx, dy):
+            with torch.enable_grad():
+                x, w = (t.detach().requires_grad_() for t in ctx.saved_tensors)
+                dx, dw = torch.autograd.grad(normalised(x, w), (x, w), dy)
+            return dx, dw * (dy.mean() - dy.mean() + 1)
+
+    report = prove(Mean.apply, tensors((6, 8), 6), normalised, probes=["sizes"])
+    assert report.traps == ("empty-input",), str(report)
+    assert "dw is not finite" in str(report)
 
 
 def solvable():
