@@ -220,10 +220,11 @@ def _undefined(result: ProbeResult) -> Obstacle | None:
     found = {finding.trap for finding in result.findings}
     if "illegal-address" in found:
         return LOST
-    if found & UNDEFINED:
-        return Obstacle("results depend on memory nobody wrote")
+    # Which may look like anything else, memory that nobody wrote included.
     if any(f.trap == "not-deterministic" and f.gross for f in result.findings):
         return Obstacle("the same call gives different results")
+    if found & UNDEFINED:
+        return Obstacle("results depend on memory nobody wrote")
     if found & {"accumulates-across-calls", "first-call-differs"}:
         return Obstacle("results depend on earlier calls")
     return None

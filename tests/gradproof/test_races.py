@@ -5,7 +5,10 @@ import random
 import pytest
 import torch
 
-from gradproof import prove
+from gradproof import Case, Finding, prove
+from gradproof.probe import Probe
+from gradproof.probes import PROBES
+from gradproof.prove import Prover
 from gradproof.subject import Subject
 
 X = torch.linspace(-2, 2, 96)
@@ -68,6 +71,19 @@ def test_one_that_bites_once_is_nothing_else(scaled, gpu, call):
     report = prove(scaled(lost), (X, W), scale)
     assert len(calls) > call
     assert set(report.traps) <= {"not-deterministic"}, str(report)
+
+
+def test_one_that_looked_like_memory_nobody_wrote_is_the_reason_why_others_are_skipped(gpu):
+    def run(subject):
+        if not asked:
+            yield Finding("uninitialised-memory", "dw changes with what fresh memory held")
+        asked.append(subject)
+
+    asked = []
+    prover = Prover(Subject.of(Case(scale, (X, W), scale)))
+    result = prover.run(Probe("poison", "", run))
+    assert [f.trap for f in result.findings] == ["uninitialised-memory", "not-deterministic"]
+    assert prover.run(PROBES["values"]).skipped == "the same call gives different results"
 
 
 def test_what_one_call_leaves_to_the_next_is_no_race(scaling, gpu):
