@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from gradproof.functions import function_nodes
-from gradproof.oracle import Reference
 from gradproof.passes import NoGraphError, OpError, Pass, forward, leaves
+from gradproof.reference import Reference
 from gradproof.report import Finding
 from gradproof.subject import Subject
 from gradproof.tensors import HALF, largest, listed, number, short

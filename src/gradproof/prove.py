@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from gradproof.case import Case
+from gradproof.fit import check_alone, check_beside
 from gradproof.passes import (
     LostDeviceError,
     NoGraphError,
@@ -24,7 +25,6 @@ from gradproof.passes import (
 )
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.probes import PROBES
-from gradproof.reference import check_alone, check_beside
 from gradproof.report import Finding, ProbeResult, Report
 from gradproof.subject import Subject
 from gradproof.tensors import listed

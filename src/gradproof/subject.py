@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from gradproof.case import Case, op_name, with_parameters_as_inputs
-from gradproof.oracle import FiniteDifferences, Oracle, Reference
+from gradproof.finite_differences import FiniteDifferences
+from gradproof.oracle import Oracle
 from gradproof.passes import OpError, Pass, backward, differentiate, draw_like, forward, leaves
+from gradproof.reference import Reference
 from gradproof.state import State, changed
 from gradproof.tensors import HALF, describe, is_float, largest, same_bits
 

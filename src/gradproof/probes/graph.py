@@ -12,9 +12,9 @@ from torch import Tensor
 
 from gradproof.functions import forwards_called_directly, function_nodes
 from gradproof.judge import is_right
-from gradproof.oracle import Reference
 from gradproof.passes import OpError, backward, forward, leaves
 from gradproof.probe import Note, Probe, Remark, Tried
+from gradproof.reference import Reference
 from gradproof.report import Finding
 from gradproof.subject import Subject, nearly_equal
 from gradproof.tensors import draw, is_float, largest, listed, number

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from gradproof.judge import is_right
-from gradproof.oracle import Reference, working_dtype
+from gradproof.oracle import working_dtype
 from gradproof.passes import NoGraphError, OpError, draw_like, forward
 from gradproof.probe import Note, Probe, Remark, Tried
+from gradproof.reference import Reference
 from gradproof.report import Finding
 from gradproof.sizing import Axis, accepts, axes, elements_of, resized
 from gradproof.subject import Subject, output_name

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from gradproof.finite_differences import FiniteDifferences
 from gradproof.judge import judge
-from gradproof.oracle import FiniteDifferences
 from gradproof.passes import NoGraphError, NoOutputError, OpError
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.repeat import GROSS_IF_LONG, repeated
