@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gradproof.passes import NoGraphError, NoOutputError, OpError
-from gradproof.subject import Subject
+from gradproof.subject import Subject, found_once
 from gradproof.tensors import is_float
 
 Place = tuple[int, int]  # (input, dimension)
@@ -38,7 +38,8 @@ class Axis:
         return f"dimension {dim} of {subject.names[input_]}"
 
 
-def axes(subject: Subject) -> list[Axis]:
+@found_once
+def axes(subject: Subject) -> tuple[Axis, ...]:
     """Every independent group of dimensions, each dimension in exactly one."""
     places = [
         (i, d) for i, x in enumerate(subject.inputs) if isinstance(x, Tensor) for d in range(x.ndim)
@@ -47,9 +48,9 @@ def axes(subject: Subject) -> list[Axis]:
     for i, d in places:
         by_size.setdefault(subject.inputs[i].shape[d], []).append((i, d))
     if subject.reference is None:
-        return [Axis(tuple(group), size) for size, group in by_size.items()]
-    found = [axis for size, group in by_size.items() for axis in _independent(subject, size, group)]
-    return sorted(found, key=lambda axis: axis.places)
+        return tuple(Axis(tuple(group), size) for size, group in by_size.items())
+    found = (axis for size, group in by_size.items() for axis in _independent(subject, size, group))
+    return tuple(sorted(found, key=lambda axis: axis.places))
 
 
 def _independent(subject: Subject, size: int, group: list[Place]) -> Iterator[Axis]:
@@ -70,14 +71,14 @@ def _independent(subject: Subject, size: int, group: list[Place]) -> Iterator[Ax
 
 
 def accepts(subject: Subject, sizes: Mapping[Axis, int]) -> bool:
-    """Whether the reference runs at these sizes; asked once for all probes."""
-    key, known = frozenset(sizes.items()), subject.accepted_sizes
-    if key not in known:
-        variant = resized(subject, sizes)
-        known[key] = variant is not None and all(
-            variant.reference_runs_on(device) for device in subject.trial_devices
-        )
-    return known[key]
+    """Whether the reference runs at these sizes."""
+    return _accepts(subject, frozenset(sizes.items()))
+
+
+@found_once
+def _accepts(subject: Subject, sizes: frozenset[tuple[Axis, int]]) -> bool:
+    variant = resized(subject, dict(sizes))
+    return variant is not None and all(map(variant.reference_runs_on, subject.trial_devices))
 
 
 def resized(subject: Subject, sizes: Mapping[Axis, int]) -> Subject | None:
@@ -133,26 +134,24 @@ def _index_bound(subject: Subject, x: Tensor, sizes: Mapping[Axis, int]) -> int 
     return min(new) if new else None
 
 
-def unseen(subject: Subject) -> Iterator[tuple[str, Subject]]:
+@found_once
+def unseen(subject: Subject) -> tuple[tuple[str, Subject], ...]:
     """One other shape, the same for all who ask: an odd one, which is no multiple of any block.
 
-    Nothing has run at it before, and its `base` is the first run there is.
+    Nothing has run at it before, and its `base` is the first run there is. Where the op raises at
+    every such shape, it is one of those; where the reference takes none, there is none.
     """
-    if not subject.unseen_shapes:
-        refused: dict[str, Subject] = {}
-        for axis in axes(subject)[::-1]:
-            size = (axis.size + 13) | 1
-            if axis.size < 2 or not accepts(subject, {axis: size}):
-                continue
-            if (variant := resized(subject, {axis: size})) is not None:
-                where = f"with {axis.label(subject)} of {size}, "
-                if _runs(variant):
-                    subject.unseen_shapes[where] = variant
-                    break
-                refused.setdefault(where, variant)
-        else:
-            subject.unseen_shapes.update(itertools.islice(refused.items(), 1))
-    yield from subject.unseen_shapes.items()
+    refused: tuple[tuple[str, Subject], ...] = ()
+    for axis in axes(subject)[::-1]:
+        size = (axis.size + 13) | 1
+        if axis.size < 2 or not accepts(subject, {axis: size}):
+            continue
+        if (variant := resized(subject, {axis: size})) is not None:
+            shape = (f"with {axis.label(subject)} of {size}, ", variant)
+            if _runs(variant):
+                return (shape,)
+            refused = refused or (shape,)
+    return refused
 
 
 def _runs(subject: Subject) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, TypeVar, TypeVarTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +18,23 @@ from gradproof.reference import Reference
 from gradproof.state import State, changed
 from gradproof.tensors import HALF, describe, is_float, largest, same_bits
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+def found_once(find: Callable[[Subject, *Ts], T]) -> Callable[[Subject, *Ts], T]:
+    """What `find` finds out about a subject is kept with it, for every probe that asks."""
+
+    @wraps(find)
+    def recall(subject: Subject, *about: *Ts) -> T:
+        key = (find, *about)
+        if key not in subject.found:
+            subject.found[key] = find(subject, *about)
+        found: T = subject.found[key]
+        return found
+
+    return recall
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -25,7 +42,7 @@ class Subject:
 
     wrt: positions of the inputs that get a gradient. names: of all inputs.
     oracle: None where nothing can be said about values. draw_dy: makes dy for given outputs.
-    state: with which each call of the op and of a reference begins.
+    state: with which each call of the op and of a reference begins. found: see `found_once`.
     """
 
     op: Callable[..., Any]
@@ -36,6 +53,7 @@ class Subject:
     oracle: Oracle | None
     draw_dy: Callable[[Sequence[Tensor]], tuple[Tensor, ...]] = draw_like
     state: State = field(default=State(), repr=False)
+    found: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @classmethod
     def of(cls, case: Case) -> Subject:
@@ -108,29 +126,7 @@ class Subject:
         """Every floating input in `dtype`; the same subject, with its one run, for every probe."""
         if all(x.dtype == dtype for x in self.inputs if is_float(x)):
             return self
-        if dtype not in self._in_dtypes:
-            inputs = [x.to(dtype) if is_float(x) else x for x in self.inputs]
-            self._in_dtypes[dtype] = self.at(inputs)
-        return self._in_dtypes[dtype]
-
-    @cached_property
-    def _in_dtypes(self) -> dict[torch.dtype, Subject]:
-        return {}
-
-    @cached_property
-    def accepted_sizes(self) -> dict[Any, bool]:
-        """What `gradproof.sizing.accepts` has learnt of this subject."""
-        return {}
-
-    @cached_property
-    def unseen_shapes(self) -> dict[str, Subject]:
-        """What `gradproof.sizing.unseen` has chosen."""
-        return {}
-
-    @cached_property
-    def climbs(self) -> dict[Any, Any]:
-        """What the probe `sizes` has measured along each axis: see `gradproof.work.Climb`."""
-        return {}
+        return _in_dtype(self, dtype)
 
     @cached_property
     def trial_devices(self) -> tuple[str, ...]:
@@ -163,6 +159,11 @@ class Subject:
     @property
     def half(self) -> bool:
         return any(is_float(x) and x.dtype in HALF for x in self.inputs)
+
+
+@found_once
+def _in_dtype(subject: Subject, dtype: torch.dtype) -> Subject:
+    return subject.at([x.to(dtype) if is_float(x) else x for x in subject.inputs])
 
 
 def _contiguous_copy(value: Any) -> Any:

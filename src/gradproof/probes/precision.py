@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from gradproof.ascent import climbed
 from gradproof.judge import is_right
 from gradproof.oracle import working_dtype
 from gradproof.passes import NoGraphError, OpError, draw_like, forward
@@ -18,7 +19,6 @@ from gradproof.report import Finding
 from gradproof.sizing import Axis, accepts, axes, elements_of, resized
 from gradproof.subject import Subject, output_name
 from gradproof.tensors import HALF, converted, draw, is_float, largest, listed, number, short
-from gradproof.work import Climb
 
 LENGTHS = (16, 64, 256, 1024, 4096, 32768)  # of the sum: the parts of any block are equal
 MOST_LENGTHS = 3  # tried: the longest that are affordable and, if it is off there, the shortest
@@ -197,15 +197,15 @@ def _ladders(
 
 
 def _lengths(subject: Subject, axis: Axis) -> list[int]:
-    """Of the lengths that are affordable by what `sizes` has measured, the first and the last.
+    """Of the lengths that are affordable, the first and the last.
 
     One alone says nothing of growth: then there are none.
     """
-    climb = subject.climbs.get(axis) or Climb.of(subject, _losses)
+    climb = climbed(subject, axis).uncounted
     dared = [
         n
         for n in LENGTHS
-        if climb.uncounted.allows(elements_of(subject, {axis: n})) and accepts(subject, {axis: n})
+        if climb.allows(elements_of(subject, {axis: n})) and accepts(subject, {axis: n})
     ]
     return [dared[0], *dared[1:][1 - MOST_LENGTHS :]] if dared[1:] else []
 

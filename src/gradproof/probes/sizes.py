@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
+from gradproof.ascent import RIGHT, Trouble, affordable, ascent, foot, trouble_of
 from gradproof.finite_differences import FiniteDifferences
 from gradproof.judge import judge
-from gradproof.passes import NoGraphError, NoOutputError, OpError
+from gradproof.passes import NoGraphError, OpError
 from gradproof.probe import Note, Probe, Remark, Tried
 from gradproof.repeat import GROSS_IF_LONG, repeated
 from gradproof.report import Finding
-from gradproof.sizing import LARGE, Axis, accepts, axes, elements_of, indexed, resized
+from gradproof.sizing import Axis, accepts, axes, elements_of, resized
 from gradproof.subject import Subject
 from gradproof.tensors import count, listed
-from gradproof.work import Climb
 
-# Each step is dared if the first size of the step before allows it; see gradproof.work.
-STEPS = ((1, 0), (17,), (64,), (257,), (1025, 1024), (LARGE[1],), (LARGE[0],))
-# There each may be compiled anew, and none waits for a smaller one.
-STEPS_ON_GPU = ((1, 0, 17, 1024, LARGE[1], LARGE[0]),)
 EQUAL = 16  # every axis alike
 # Where a size is wrong, these tell one cause from another.
 BETWEEN = (3, 48, 64, 257, 1025)
 EQUAL_BESIDE = 4
-# What went wrong and the names of what was wrong, or a deliberate refusal as it came.
-Trouble = OpError | tuple[str, tuple[str, ...]]
-RIGHT = ("", ())
-GROSS_SIZE = 1e-3  # of the largest entry: what goes wrong at an edge goes wrong by more than that
 
 
 @dataclass(frozen=True)
@@ -54,11 +45,10 @@ def sizes(subject: Subject) -> Iterator[Remark]:
         yield Note("without a reference and without float32 nothing can be said about sizes")
         return
     found = axes(subject)
-    foot = Climb.of(subject, _trouble)
     trials: list[Trial] = []
     refusals: list[str] = []
     for changed, trouble in itertools.chain(
-        _trials(subject, found, foot), _between(subject, found, trials, foot)
+        _trials(subject, found), _between(subject, found, trials)
     ):
         if isinstance(trouble, OpError):
             refusals.append(f"at {_names(subject, changed)} it is refused ({trouble})")
@@ -82,16 +72,17 @@ def _span(subject: Subject, axis: Axis, trials: Sequence[Trial]) -> str:
 
 
 def _trials(
-    subject: Subject, found: Sequence[Axis], foot: Climb
+    subject: Subject, found: Sequence[Axis]
 ) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
     """Up each axis as far as the work allows, and all axes alike."""
     for axis in found[::-1]:
-        yield from _up(subject, axis, foot)
-    yield from _alike(subject, found, EQUAL, foot)
+        for size, trouble in ascent(subject, axis).trials:
+            yield {axis: size}, trouble
+    yield from _alike(subject, found, EQUAL)
 
 
 def _between(
-    subject: Subject, found: Sequence[Axis], trials: Sequence[Trial], foot: Climb
+    subject: Subject, found: Sequence[Axis], trials: Sequence[Trial]
 ) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
     """Once something has been seen to be wrong: further sizes below the largest of each axis."""
     if not any(t.trouble for t in trials if not t.empty):
@@ -102,71 +93,17 @@ def _between(
             if size not in tried and size < max(tried) and accepts(subject, {axis: size}):
                 variant = resized(subject, {axis: size})
                 if variant is not None:
-                    yield {axis: size}, _trouble(variant)
-    yield from _alike(subject, found, EQUAL_BESIDE, foot)
+                    yield {axis: size}, trouble_of(variant)
+    yield from _alike(subject, found, EQUAL_BESIDE)
 
 
 def _alike(
-    subject: Subject, found: Sequence[Axis], size: int, foot: Climb
+    subject: Subject, found: Sequence[Axis], size: int
 ) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
     changed = dict.fromkeys(found, size)
-    variant = _affordable(subject, changed, foot) if len(found) > 1 else None
+    variant = affordable(subject, changed, foot(subject)) if len(found) > 1 else None
     if variant is not None:
-        yield changed, _trouble(variant)
-
-
-def _up(subject: Subject, axis: Axis, climb: Climb) -> Iterator[tuple[Mapping[Axis, int], Trouble]]:
-    steps = STEPS_ON_GPU if subject.cuda else STEPS
-    for step, higher in itertools.zip_longest(steps, steps[1:], fillvalue=LARGE):
-        for size in step:
-            changed = {axis: size}
-            if size == axis.size or (size == LARGE[0] and indexed(subject, axis)):
-                continue
-            if (variant := _affordable(subject, changed, climb)) is None:
-                continue
-            last = not climb.may_allow(elements_of(subject, {axis: higher[0]}))
-            if size != step[0] or size == 1 or last:
-                yield changed, _trouble(variant)
-                continue
-            there, trouble = climb.after(elements_of(subject, changed), partial(_trouble, variant))
-            # A run cut short measures too little.
-            climb = there if trouble == RIGHT or there.slope > climb.slope else climb
-            yield changed, trouble
-    subject.climbs[axis] = climb
-
-
-def _affordable(subject: Subject, changed: Mapping[Axis, int], climb: Climb) -> Subject | None:
-    """The op at these sizes; None where they cost too much, or the reference refuses them."""
-    elements = elements_of(subject, changed)
-    if not climb.allows(elements) or not accepts(subject, changed):
-        return None
-    return resized(subject, changed)
-
-
-def _trouble(subject: Subject) -> Trouble:
-    """What is wrong at this size; a deliberate refusal comes back as it is."""
-    if isinstance(subject.oracle, FiniteDifferences):
-        subject = replace(subject, oracle=replace(subject.oracle, sample=6))
-    try:
-        verdict = judge(subject, gross=GROSS_SIZE)
-    except OpError as raised:
-        # With no reference to say that it should run there, a forward that raises has refused; and
-        # where a module's buffers have sizes of their own, no reference can say that.
-        unasked = subject.reference is None or bool(subject.state.buffers)
-        refused = raised.refusal or (unasked and raised.stage == "forward")
-        return raised if refused else (f"the {raised.stage} raises {raised}", ("y",))
-    except NoOutputError as error:
-        return str(error), ("y",)
-    except NoGraphError:
-        return "the output has no grad_fn", ("y",)
-    if subject.state.outgrown:
-        return OpError("forward", ValueError("a buffer would have to change its size"))
-    if verdict.right:
-        return RIGHT
-    said = [f"{name} is {mismatch}" for name, mismatch in verdict.outputs]
-    said += [wrong.statement for wrong in verdict.gradients]
-    said += [f"{name} is None" for name in verdict.missing]
-    return said[0], verdict.wrong_names
+        yield changed, trouble_of(variant)
 
 
 def _diagnosed(
@@ -252,7 +189,7 @@ def _with_neighbours(
         if size in (*wrong, *right) or not accepts(subject, changed):
             return False
         variant = resized(subject, changed)
-        trouble = None if variant is None else _trouble(variant)
+        trouble = None if variant is None else trouble_of(variant)
         if trouble is None or isinstance(trouble, OpError):
             return False
         (right if trouble == RIGHT else wrong).append(size)
