@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gradproof.functions import function_nodes
+from gradproof.oracle import nudged
 from gradproof.passes import NoGraphError, OpError, Pass, forward, leaves
 from gradproof.reference import Reference
 from gradproof.report import Finding
@@ -48,6 +49,7 @@ class Wrong:
         return compare(self.got, Expected(value.double(), tolerance)) is None
 
 
+ASIDE = 2.0**-6  # relative: two steps of bfloat16
 LINEAR = 32  # roundings of the largest entry, by which two honest runs may differ;
 GROSS = 1e-3  # of it, where nothing is known to be wrong: sums may cancel, in any order
 
@@ -224,7 +226,7 @@ def rounded(wrong: Wrong) -> tuple[str, str] | None:
     relative = wrong.mismatch.error / max(largest(truth), 1e-300)
     if wrong.got.dtype == torch.float64 and relative < 1e-5:
         return "rounded-through-half", f"its relative error, {number(relative)}, is float32's"
-    if relative < 2e-2 and _errors_look_random(wrong):
+    if relative < 2e-2 and _errors_look_random(wrong) and not _error_is_smooth(wrong):
         formats = {2**-8: "bfloat16", 2**-11: "float16 or TF32"}
         nearest = min(formats, key=lambda u: abs(math.log(relative / u)))
         return (
@@ -239,6 +241,24 @@ def _errors_look_random(wrong: Wrong) -> bool:
     if error.numel() < 8:
         return True
     return abs(float(error.mean())) < 0.5 * float(error.abs().mean()) + 1e-300
+
+
+def _error_is_smooth(wrong: Wrong) -> bool:
+    """Whether it hardly changes with the operands: that is another formula, and no rounding."""
+    subject, before = wrong.subject, wrong.got.double() - wrong.expected.value
+    if subject.reference is None:
+        return False
+    aside = nudged((*subject.inputs, *wrong.dy), ASIDE)
+    inputs, dy = aside[: len(subject.inputs)], aside[len(subject.inputs) :]
+    try:
+        got = subject.run(dy, inputs).gradients[wrong.position]
+        _, truth = subject.reference.exact(inputs, subject.wrt, dy)
+    except (OpError, NoGraphError):
+        return False
+    if got is None:
+        return False
+    change = got.double() - truth[wrong.position] - before
+    return bool(change.norm() < 0.5 * before.norm())  # √2 for errors drawn anew
 
 
 def lost_contributions(wrong: Wrong) -> tuple[str, str] | None:

@@ -47,9 +47,9 @@ def coarser(a: torch.dtype, b: torch.dtype) -> torch.dtype:
     return max(a, b, key=lambda dtype: torch.finfo(dtype).eps)
 
 
-def nudged(inputs: Sequence[Any]) -> list[Any]:
-    """Every entry a relative STEP up or down."""
+def nudged(inputs: Sequence[Any], step: float = STEP) -> list[Any]:
+    """Every entry a relative step up or down."""
     return [
-        x * (1 + STEP * draw(x.shape, x.dtype, x.device, 40 + i).sign()) if is_float(x) else x
+        x * (1 + step * draw(x.shape, x.dtype, x.device, 40 + i).sign()) if is_float(x) else x
         for i, x in enumerate(inputs)
     ]

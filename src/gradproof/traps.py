@@ -314,8 +314,8 @@ TRAPS = _catalogue(
     Trap(
         "constant-factor",
         "the gradient is off by a constant factor",
-        "look for a constant of the formula that is lost or counted twice: the 2 of a square, a scale "
-        "such as 1/√d, the 1/N of a mean, the ln 2 between base 2 and base e",
+        "look for a constant of the formula that is lost or counted twice: the 2 of a square, a "
+        "scale such as 1/√d, the 1/N of a mean, the ln 2 between base 2 and base e",
     ),
     Trap(
         "transposed-gradient",

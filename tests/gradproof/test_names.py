@@ -50,6 +50,37 @@ def test_an_honest_half_is_not_overtaxed_by_a_loss_scale(dtype):
     assert report.ok, str(report)
 
 
+def gelu_by_tanh(x, dy):
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(F.gelu(x, approximate="tanh"), x, dy)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(6, 40), (2, 8), (64, 64)])
+def test_an_approximation_is_no_rounding(rows, columns):
+    report = prove(op(F.gelu, gelu_by_tanh), (randn(rows, columns),), F.gelu, probes=["values"])
+    assert report.traps == ("wrong-gradient",), str(report)
+
+
+@pytest.mark.parametrize("shape", [(6, 40), (2, 8), (64, 64)])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    ("formula", "gradient"),
+    [
+        (F.silu, lambda x, s, dy: dy * s * (1 + x * (1 - s))),
+        (lambda x: x @ x.mT, lambda x, s, dy: (dy + dy.mT) @ x),
+    ],
+    ids=["silu", "product"],
+)
+def test_operands_squeezed_through_half_are_one(formula, gradient, shape, dtype):
+    def squeezed(x, dy):
+        x, dy = (t.to(dtype).to(t.dtype) for t in (x, dy))
+        return gradient(x, x.sigmoid(), dy)
+
+    report = prove(op(formula, squeezed), (randn(*shape),), formula, probes=["values"])
+    assert report.traps == ("rounded-through-half",), str(report)
+
+
 def test_an_error_that_fades_with_size_has_no_ragged_edge():
     def with_n(x, dy):
         return (dy / x.std(-1))[..., None] * (x - x.mean(-1, keepdim=True)) / x.shape[-1]
