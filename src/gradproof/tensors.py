@@ -62,9 +62,17 @@ def converted(inputs: Sequence[Any], dtype: torch.dtype) -> tuple[Any, ...]:
     return tuple(x.detach().to(dtype).contiguous().clone() if is_float(x) else x for x in inputs)
 
 
-def number(value: float) -> str:
+def number(value: float, digits: int = 3) -> str:
     """Three significant digits, as a person would write them."""
-    return f"{value:.3g}"
+    return f"{value:.{digits}g}"
+
+
+def told_apart(a: float, b: float) -> tuple[str, str]:
+    """Two unequal numbers with as many digits as it takes to see that they are."""
+    for digits in range(3, 17):
+        if number(a, digits) != number(b, digits):
+            break
+    return number(a, digits), number(b, digits)
 
 
 def count(n: int, one: str, many: str | None = None) -> str:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradproof.tensors import HALF, largest, number
+from gradproof.tensors import HALF, largest, number, told_apart
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,8 @@ class Mismatch:
         if self.total < self.wrong.numel():
             known = f"the {self.total} places looked at"
         count = "wrong" if self.wrong.numel() == 1 else f"wrong at {self.places} of {known}"
-        return (
-            f"{count}, by up to {number(self.error)}{at} "
-            f"(got {number(self.got)}, expected {number(self.expected)})"
-        )
+        got, expected = told_apart(self.got, self.expected)
+        return f"{count}, by up to {number(self.error)}{at} (got {got}, expected {expected})"
 
 
 def allowed(

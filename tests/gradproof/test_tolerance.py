@@ -35,3 +35,10 @@ def test_nan_is_wrong_where_a_number_is_expected_and_nowhere_else():
     expected = allowed(truth, torch.float32, 1, 1.0, 0.0, 0.0)
     mismatch = compare(torch.tensor([torch.nan, torch.nan]), expected)
     assert str(mismatch) == "not finite at 1 of 1 places, first at [0] (got nan, expected 1)"
+
+
+def test_what_differs_is_printed_differently():
+    truth = torch.full((2,), -2.1301, dtype=torch.float64)
+    expected = allowed(truth, torch.float32, 1, 1.0, 0.0, 0.0)
+    mismatch = compare(torch.tensor([-2.1317, -2.1301]), expected)
+    assert str(mismatch).endswith("at [0] (got -2.132, expected -2.13)")
