@@ -43,3 +43,12 @@ def test_the_menu_counts_without_a_gap():
 def test_a_lesson_is_spoken_of_by_its_number(page):
     for spoken, target in SPOKEN.findall(page.read_text(encoding="utf-8")):
         assert number(title(page.parent / target)) == int(spoken), f"lesson {spoken} is {target}"
+
+
+def test_the_home_page_lists_the_lessons_as_the_menu_does():
+    home = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \[(\d+ · .+)\]\((.+)\)", home, re.MULTILINE)
+    numbered = sorted(t for t in map(title, LESSONS) if number(t) is not None)
+    for words, (begins, target) in zip(numbered, listed, strict=True):
+        assert title(DOCS / target) == words
+        assert words.startswith(begins)
