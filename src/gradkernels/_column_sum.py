@@ -53,7 +53,8 @@ def column_sum(partials: Tensor, dtype: torch.dtype, shape: tuple[int, ...]) -> 
         BLOCK_N = power_of_2(n, 8)
         BLOCK_P, warps = 8192 // BLOCK_N, 16
     else:
-        BLOCK_P, BLOCK_N, warps = (8, 256, 4) if programs <= 8 else (256, 8, 4)
+        BLOCK_P = max(8, power_of_2(programs, 256))
+        BLOCK_N, warps = 2048 // BLOCK_P, 4
     with on_device_of(partials):
         column_sum_kernel[(ceil_div(n, BLOCK_N),)](
             partials, total, programs, n, BLOCK_P, BLOCK_N, num_warps=warps

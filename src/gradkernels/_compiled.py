@@ -1,9 +1,9 @@
 """Launching a kernel again without asking Triton anew for its compiled form."""
 
-from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
+from triton import knobs
 from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -16,8 +16,9 @@ def keeps_compiled(kernel: Any) -> Any:
 
     Triton derives that anew at every launch, from the type, value and alignment of each argument,
     which takes as long as the launch itself. Here arguments are alike if tensors agree in dtype and
-    alignment and all else is equal, which is more than Triton asks for. The interpreter, which
-    compiles nothing, is left as it is, and torch.compile reads the kernel's source.
+    alignment and all else is equal, which is more than Triton asks for. Where a profiler has hooked
+    into launches, they are Triton's own; the interpreter, which compiles nothing, is left as it is,
+    and torch.compile reads the kernel's source.
 
     Kernels that the first lessons take apart do without, so that these show Triton alone.
 
@@ -27,34 +28,54 @@ def keeps_compiled(kernel: Any) -> Any:
     """
     if not isinstance(kernel, JITFunction):
         return kernel
-    compiled: dict[Any, Callable[..., Any]] = {}
+    compiled: dict[Any, tuple[Any, ...]] = {}
 
     def run(*args: Any, grid: tuple[int, ...], warmup: bool, **options: Any) -> Any:
         if warmup:  # which is to compile and not to launch
             return JITFunction.run(kernel, *args, grid=grid, warmup=True, **options)
         active = driver.active
         device = active.get_current_device()
-        key = (device, grid, *options.values(), *map(type, args), *map(trait, args))
-        launch = compiled.get(key)
-        if launch is not None:
-            return launch(*args, stream=active.get_current_stream(device))
+        traits, passed = take_apart(args)
+        key = (device, grid, *options.items(), *map(type, args), *traits)
+        found = compiled.get(key)
+        if found is not None and not hooked():
+            launch, sizes, *form = found
+            return launch(
+                *sizes, active.get_current_stream(device), *form, None, None, None, *passed
+            )
         form = JITFunction.run(kernel, *args, grid=grid, warmup=False, **options)
         if form is not None:  # as it is where a hook of Triton's keeps it from launching
             if len(compiled) == MOST_REMEMBERED:
                 compiled.clear()
-            compiled[key] = form[(*grid, 1, 1)[:3]]
+            sizes = (*grid, 1, 1)[:3]
+            compiled[key] = form.run, sizes, form.function, form.packed_metadata
         return form
 
     kernel.run = run
     return kernel
 
 
-def trait(arg: Any) -> Any:
-    """What the compiled form depends on in `arg`."""
-    if type(arg) is int:  # as most are
-        return arg
-    if isinstance(arg, Tensor):
-        return arg.dtype, arg.data_ptr() % 16 == 0
-    if isinstance(arg, TensorDescriptor):
-        return arg.base.dtype, *arg.block_shape
-    return arg
+def hooked() -> bool:
+    """Whether somebody wants to hear of launches, with what Triton says of each."""
+    return bool(knobs.runtime.launch_enter_hook.calls or knobs.runtime.launch_exit_hook.calls)
+
+
+def take_apart(args: tuple[Any, ...]) -> tuple[list[Any], list[Any]]:
+    """What the compiled form depends on in `args`, and `args` as it takes them.
+
+    It takes an address where there is a tensor, and else asks the driver what each pointer is.
+    """
+    traits: list[Any] = []
+    passed: list[Any] = []
+    for arg in args:
+        if isinstance(arg, Tensor):
+            address = arg.data_ptr()
+            traits += arg.dtype, arg.is_cuda, address % 16 == 0
+            passed.append(address)
+        elif isinstance(arg, TensorDescriptor):
+            traits += arg.base.dtype, *arg.block_shape
+            passed.append(arg)
+        else:
+            traits.append(arg)
+            passed.append(arg)
+    return traits, passed

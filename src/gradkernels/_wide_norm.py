@@ -41,6 +41,7 @@ def row_means_kernel(
     x_stride,
     UNIT: tl.constexpr,
     BLOCK: tl.constexpr,
+    STAGES: tl.constexpr,
     CENTRED: tl.constexpr,
 ):
     """mean(h) and mean(h x̂), with h = w dy and x̂ = (x − mean) rstd, of one row.
@@ -58,7 +59,7 @@ def row_means_kernel(
     rstd = tl.load(rstd_ptr + row)
     total = tl.zeros([BLOCK], dtype=rstd_ptr.dtype.element_ty)
     product = total
-    for start in range(0, n, BLOCK):
+    for start in tl.range(0, n, BLOCK, num_stages=STAGES):
         col = start + tl.arange(0, BLOCK)
         mask = col < n
         w = tl.load(w_ptr + col, mask=mask, other=0.0)
@@ -164,6 +165,7 @@ def wide_norm_backward(
     n, CENTRED = w.numel(), mean is not None
     dy_rows, x_rows, w = as_rows(dy, n), as_rows(x, n), w.contiguous()
     rows, dy_stride, x_stride = x_rows.shape[0], dy_rows.stride(0), x_rows.stride(0)
+    UNIT = unit(n, dy_stride, x_stride)
     ROWS, BLOCK, STAGES = 2, _launch.TILE_BYTES // (8 * x.element_size()), 3
     strips = ceil_div(n, BLOCK)
     groups = min(max(1, 4 * multiprocessors(x) // strips), ceil_div(rows, ROWS))
@@ -173,12 +175,12 @@ def wide_norm_backward(
     with on_device_of(x):
         if need_dx:
             row_means_kernel[(rows,)](
-                dy_rows, x_rows, w, mean, rstd, means, n, dy_stride, x_stride,
-                unit(n, dy_stride, x_stride), BLOCK, CENTRED,
+                dy_rows, x_rows, w, mean, rstd, means,
+                n, dy_stride, x_stride, UNIT, 2 * BLOCK, 4, CENTRED,
             )  # fmt: skip
         wide_norm_backward_kernel[(groups * strips,)](
             dy_rows, x_rows, w, mean, rstd, means, dx, sums,
-            rows, n, dy_stride, x_stride, unit(n, dy_stride, x_stride),
+            rows, n, dy_stride, x_stride, UNIT,
             ROWS, BLOCK, STAGES, CENTRED, need_dx, need_sums, how == "atomic",
         )  # fmt: skip
     return dx, sums

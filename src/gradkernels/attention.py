@@ -20,7 +20,7 @@ from gradkernels._launch import (
     widen,
 )
 from gradkernels._node import first_order, keeps_signature
-from gradkernels._tiles import aligned, new_aligned, shared_memory, tiler
+from gradkernels._tiles import tiler
 
 # BLOCK_M (queries), BLOCK_N (keys), warps and stages by bytes an element and by the widest padded
 # head for which they are meant: what a program accumulates must fit in its registers.
@@ -307,7 +307,7 @@ def choose_tile(kernel: str, D: int, size: int, memory: int) -> tuple[int, int, 
 def new_statistic(q: Tensor) -> Tensor:
     """A cell for each query, heads × Sq."""
     B, H, Sq, _ = q.shape
-    return new_aligned(q, B * H, Sq, dtype=statistic_dtype(q))
+    return tiler(q).empty(q, B * H, Sq, dtype=statistic_dtype(q))
 
 
 def attention_forward(
@@ -319,9 +319,9 @@ def attention_forward(
     lse = new_statistic(q)
     if not (q.numel() and k.numel()):
         return o.zero_(), lse
-    q, k, v = aligned(q), aligned(k), aligned(v)
-    tiled, size, memory = tiler(q), q.element_size(), shared_memory(q)
-    BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = choose_tile("forward", D, size, memory)
+    tiled, size = tiler(q), q.element_size()
+    q, k, v = tiled.aligned(q), tiled.aligned(k), tiled.aligned(v)
+    BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = choose_tile("forward", D, size, tiled.shared_memory)
     keys = [1, 1, BLOCK_N, BLOCK_D]
     with on_device_of(q):
         attention_kernel[(ceil_div(Sq, BLOCK_M) * B * H,)](
@@ -357,10 +357,10 @@ def attention_backward(
                 t.zero_()
         return dq, dk, dv
     delta = new_statistic(q)
-    q, k, v, o, do = (aligned(t) for t in (q, k, v, o, do))
-    tiled, size, memory = tiler(q), q.element_size(), shared_memory(q)
+    tiled, size = tiler(q), q.element_size()
+    q, k, v, o, do = (tiled.aligned(t) for t in (q, k, v, o, do))
     with on_device_of(q):
-        BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = choose_tile("dq", D, size, memory)
+        BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = choose_tile("dq", D, size, tiled.shared_memory)
         queries, keys = [1, 1, BLOCK_M, BLOCK_D], [1, 1, BLOCK_N, BLOCK_D]
         attention_backward_dq_kernel[(ceil_div(Sq, BLOCK_M) * B * H,)](
             tiled(q, queries), tiled(k, keys), tiled(v, keys), tiled(o, queries),
@@ -369,7 +369,9 @@ def attention_backward(
             num_warps=warps, num_stages=stages,
         )  # fmt: skip
         if need_dk or need_dv:
-            BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = choose_tile("dkdv", D, size, memory)
+            BLOCK_M, BLOCK_N, BLOCK_D, warps, stages = choose_tile(
+                "dkdv", D, size, tiled.shared_memory
+            )
             queries, keys = [1, 1, BLOCK_M, BLOCK_D], [1, 1, BLOCK_N, BLOCK_D]
             attention_backward_dkdv_kernel[(ceil_div(Sk, BLOCK_N) * B * H,)](
                 tiled(q, queries), tiled(k, keys), tiled(v, keys), tiled(do, queries),

@@ -13,13 +13,16 @@ from gradkernels._arguments import autocast_to_fp32, check_tensors, check_traili
 from gradkernels._column_sum import column_sum, new_partials
 from gradkernels._compiled import keeps_compiled
 from gradkernels._launch import (
+    TILE_BYTES,
     as_rows,
     ceil_div,
     inside,
     load_tile,
     multiple,
+    multiprocessors,
     on_device_of,
     persistent_tile,
+    shared_memory,
     statistic_dtype,
     tile,
     too_wide,
@@ -27,6 +30,16 @@ from gradkernels._launch import (
 )
 from gradkernels._node import first_order, keeps_signature
 from gradkernels._wide_norm import load_factors, wide_norm_backward
+
+
+@triton.jit
+def load_parameters(w_ptr, b_ptr, col, n, HAS_BIAS: tl.constexpr):
+    """w and b of some columns; b = 0 unless HAS_BIAS."""
+    w = tl.load(w_ptr + col, mask=col < n, other=0.0)
+    b = tl.zeros_like(w)
+    if HAS_BIAS:
+        b = tl.load(b_ptr + col, mask=col < n, other=0.0)
+    return w, b
 
 
 @keeps_compiled
@@ -46,12 +59,14 @@ def layer_norm_kernel(
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
     BLOCKS: tl.constexpr,
+    STAGES: tl.constexpr,
     HAS_BIAS: tl.constexpr,
 ):
     """x̂ = (x − mean) rstd and y = w x̂ + b, for ROWS rows.
 
     The variance is the mean of (x − mean)², in a pass of its own: mean(x²) − mean² loses all its
-    digits when a row's mean is large beside its spread.
+    digits when a row's mean is large beside its spread. With STAGES there are fewer programs than
+    rows: each skips those of the others and goes on, while its next rows are on their way.
 
     Args:
         x_ptr: rows × n at a row stride of x_stride, read.
@@ -60,30 +75,35 @@ def layer_norm_kernel(
         mean_ptr, rstd_ptr: one fp32 (fp64) cell a row each, written.
     """
     n, x_stride = multiple(n, UNIT), multiple(x_stride, UNIT)
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    total = tl.zeros([ROWS, BLOCK], dtype=mean_ptr.dtype.element_ty)
-    for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        total += load_tile(x_ptr, row, col, x_stride, (row < rows) & (col < n))
-    mean = tl.sum(total, axis=1)[:, None] / n
-    squares = tl.zeros([ROWS, BLOCK], dtype=mean_ptr.dtype.element_ty)
-    for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        x = load_tile(x_ptr, row, col, x_stride, (row < rows) & (col < n))
-        centred = tl.where(col < n, x - mean, 0.0)
-        squares += centred * centred
-    rstd = tl.rsqrt(tl.sum(squares, axis=1)[:, None] / n + eps)
-    tl.store(mean_ptr + row, mean, mask=row < rows)
-    tl.store(rstd_ptr + row, rstd, mask=row < rows)
-    for block in range(BLOCKS):
-        col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        mask = (row < rows) & (col < n)
-        x = load_tile(x_ptr, row, col, x_stride, mask)
-        w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
-        y = w * ((x - mean) * rstd)
-        if HAS_BIAS:
-            y += tl.load(b_ptr + col, mask=col < n, other=0.0).to(x.dtype)
-        tl.store(y_ptr + row * n + col, y, mask=mask)
+    first = tl.program_id(0).to(tl.int64) * ROWS
+    end, step = (rows - first, tl.num_programs(0) * ROWS) if STAGES > 1 else (1, 1)
+    if STAGES > 1:
+        w, b = load_parameters(w_ptr, b_ptr, tl.arange(0, BLOCK)[None, :], n, HAS_BIAS)
+    for start in tl.range(0, end, step, num_stages=STAGES):
+        row = first + start + tl.arange(0, ROWS)[:, None]
+        live = row < rows
+        total = tl.zeros([ROWS, BLOCK], dtype=mean_ptr.dtype.element_ty)
+        for block in range(BLOCKS):
+            col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+            total += load_tile(x_ptr, row, col, x_stride, inside(live, col, n))
+        mean = tl.sum(total, axis=1)[:, None] / n
+        squares = tl.zeros([ROWS, BLOCK], dtype=mean_ptr.dtype.element_ty)
+        for block in range(BLOCKS):
+            col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+            x = load_tile(x_ptr, row, col, x_stride, inside(live, col, n))
+            centred = tl.where(col < n, x - mean, 0.0)
+            squares += centred * centred
+        rstd = tl.rsqrt(tl.sum(squares, axis=1)[:, None] / n + eps)
+        for block in range(BLOCKS):
+            col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
+            mask = inside(live, col, n)
+            x = load_tile(x_ptr, row, col, x_stride, mask)
+            if STAGES == 1:
+                w, b = load_parameters(w_ptr, b_ptr, col, n, HAS_BIAS)
+            y = w.to(x.dtype) * ((x - mean) * rstd) + b.to(x.dtype)
+            tl.store(y_ptr + row * n + col, y, mask=mask)
+        tl.store(mean_ptr + row, mean, mask=live)
+        tl.store(rstd_ptr + row, rstd, mask=live)
 
 
 @keeps_compiled
@@ -195,11 +215,15 @@ def layer_norm_forward(
     mean = torch.empty(rows, dtype=statistic_dtype(x), device=x.device)
     rstd = torch.empty_like(mean)
     ROWS, BLOCK, BLOCKS, warps = tile(n, elements_per_thread=32, least_warps=1)
+    programs, STAGES, size = ceil_div(rows, ROWS), 1, BLOCK * x.element_size()
+    # Of programs with such a row too few are at work at once to have the next on its way.
+    if BLOCKS == 1 and size > TILE_BYTES and shared_memory(x) >= 2 * size:
+        programs, STAGES = min(rows, multiprocessors(x)), min(3, shared_memory(x) // size)
     with on_device_of(x):
-        layer_norm_kernel[(ceil_div(rows, ROWS),)](
+        layer_norm_kernel[(programs,)](
             x_rows, w.contiguous(), w if b is None else b.contiguous(), y, mean, rstd,
             rows, n, x_stride, eps, unit(n, x_stride),
-            ROWS, BLOCK, BLOCKS, b is not None, num_warps=warps,
+            ROWS, BLOCK, BLOCKS, STAGES, b is not None, num_warps=warps,
         )  # fmt: skip
     return y, mean, rstd
 

@@ -1,7 +1,6 @@
 """Linear: one matrix product forward and two backward, all by one kernel."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from gradkernels._compiled import keeps_compiled
 from gradkernels._dot import dot
 from gradkernels._launch import ceil_div, multiprocessors, on_device_of, remembered, widen
 from gradkernels._node import first_order, keeps_signature
-from gradkernels._tiles import aligned, new_aligned, shared_memory, tiler
+from gradkernels._tiles import Tiler, tiler
 
 # BLOCK_M, BLOCK_N, BLOCK_K, warps, stages by bytes an element, largest tile first: the larger the
 # tile, the oftener each element loaded is used; the smaller, the more programs share the work.
@@ -132,14 +131,14 @@ def linear_backward_bias_kernel(
 def product(a: Tensor, b: Tensor, bias: Tensor | None = None) -> Tensor:
     """Launch `matmul_kernel` over two matrices of any strides."""
     (M, K), N = a.shape, b.shape[1]
-    c = new_aligned(a, M, N)
+    tiled = tiler(a)
+    c = tiled.empty(a, M, N)
     if not (M and N and K):
         return c.zero_() if bias is None else c.copy_(bias)
     programs = multiprocessors(a)
-    tile = choose_tile(M, N, a.element_size(), shared_memory(a), programs)
+    tile = choose_tile(M, N, a.element_size(), tiled.shared_memory, programs)
     BLOCK_M, BLOCK_N, BLOCK_K, warps, stages = tile
     grid = (min(ceil_div(M, BLOCK_M) * ceil_div(N, BLOCK_N), programs),)
-    tiled = tiler(a)
     a_tiles, a_transposed = operand(tiled, a, BLOCK_M, BLOCK_K)
     b_tiles, b_transposed = operand(tiled, b, BLOCK_K, BLOCK_N)
     with on_device_of(a):
@@ -164,14 +163,12 @@ def choose_tile(
     return tile
 
 
-def operand(
-    tiled: Callable[[Tensor, list[int]], Any], t: Tensor, rows: int, columns: int
-) -> tuple[Any, bool]:
+def operand(tiled: Tiler, t: Tensor, rows: int, columns: int) -> tuple[Any, bool]:
     """`t` for tiles of rows × columns, and whether it is its transpose that lies in memory so."""
     row, column = t.stride()
     if row == 1 != column:
-        return tiled(aligned(t.t()), [columns, rows]), True
-    return tiled(aligned(t), [rows, columns]), False
+        return tiled(tiled.aligned(t.t()), [columns, rows]), True
+    return tiled(tiled.aligned(t), [rows, columns]), False
 
 
 def bias_gradient(dy: Tensor, dtype: torch.dtype) -> Tensor:

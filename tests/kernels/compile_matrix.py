@@ -28,8 +28,6 @@ from triton.compiler import CompiledKernel
 from triton.runtime.jit import JITFunction, MockTensor
 
 import gradkernels
-import gradkernels.attention as attention_module
-import gradkernels.linear as linear_module
 from gradkernels import _launch, _tiles, _wide_norm
 
 CAPABILITIES = (80, 90, 100)
@@ -99,11 +97,11 @@ def compile_launches(dtype: torch.dtype, capability: int) -> dict[str, tuple[int
 
     # So that tensors on the CPU pass the checks, and launchers take what the GPU would offer.
     _launch.INTERPRETED = True
-    _tiles.copy_engine = lambda t: capability >= 90
+    tiler = _tiles.Tiler(capability >= 90, SHARED_MEMORY[capability], traced=False)
+    _tiles.tiler_of = lambda device: tiler
     for module in (_launch, _wide_norm):
         module.multiprocessors = lambda t: 132
-    for module in (_launch, linear_module, attention_module):
-        module.shared_memory = lambda t: SHARED_MEMORY[capability]
+    _launch.shared_memory = lambda t: SHARED_MEMORY[capability]
     pretence = Pretence()
     pretence.capability = capability
     triton.runtime.driver.set_active(pretence)

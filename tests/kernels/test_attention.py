@@ -88,14 +88,15 @@ def test_heads_that_lie_behind_the_sequence(device, agree):
     # (B, S, H, D) in memory, as a projection leaves it: read in place.
     *given, do = (t.transpose(1, 2).contiguous().transpose(1, 2)
                   for t in draw((2, 3, 20, 18, 16), device, torch.float32))  # fmt: skip
-    assert all(_tiles.aligned(t) is t for t in given)
+    assert all(_tiles.tiler(t).aligned(t) is t for t in given)
     agree(attention, reference(False), given, do, bounds(False), "attention/layouts")
 
 
 def test_without_a_copy_engine(agree, monkeypatch):
     if torch.cuda.is_available():
         pytest.skip("a GPU with a copy engine needs memory set aside for descriptions made on it")
-    monkeypatch.setattr(_tiles, "copy_engine", lambda t: False)
+    without = _tiles.Tiler(copy_engine=False, shared_memory=65536, traced=False)
+    monkeypatch.setattr(_tiles, "tiler_of", lambda device: without)
     *given, do = draw((1, 2, 40, 33, 16), "cpu", torch.float32)
     op = lambda q, k, v: attention(q, k, v, True)  # noqa: E731
     agree(op, reference(True), given, do, bounds(True), "attention/plain")

@@ -4,6 +4,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton import knobs
 from triton.runtime.jit import JITFunction
 
 from gradkernels import _compiled
@@ -22,11 +23,18 @@ def launches(monkeypatch):
     noted = []
 
     class Form:
+        function, packed_metadata = "function", "metadata"
+
         def __init__(self, number):
             self.number = number
 
-        def __getitem__(self, grid):
-            return lambda *args, stream: noted.append((self.number, grid, args, stream))
+        def run(self, x, y, z, stream, function, metadata, launch, enter, leave, *args):
+            assert (function, metadata, launch, enter, leave) == (
+                "function",
+                "metadata",
+                *3 * [None],
+            )
+            noted.append((self.number, (x, y, z), args, stream))
 
     def compiles(kernel, *args, grid, warmup, **options):
         form = Form(sum(note == "compiled" for note in noted))
@@ -55,7 +63,7 @@ def test_what_was_launched_once_is_launched_from_memory(launches):
     assert form == 0
     assert grid == (2, 1, 1)
     assert stream == "stream of 0"
-    assert args[0] is args[1] is x
+    assert args[0] == args[1] == x.data_ptr()
     assert args[2:] == (8, 2.0, 4)
 
 
@@ -69,7 +77,8 @@ def test_what_was_launched_once_is_launched_from_memory(launches):
         {"n": True},
         {"n": 8.0},
         {"BLOCK": 8},
-        {"num_warps": 2},
+        {"options": {"num_warps": 2}},
+        {"options": {"num_stages": 1}},
         {"device": 1},
         {"grid": (3,)},
     ],
@@ -78,13 +87,24 @@ def test_what_was_launched_once_is_launched_from_memory(launches):
 def test_what_another_form_may_serve_is_compiled_anew(launches, changed, monkeypatch):
     kernel, noted = launches
 
-    def launch(x=torch.ones(8), n=8, BLOCK=4, num_warps=1, device=0, grid=(2,)):  # noqa: B008
+    def launch(x=torch.ones(8), n=8, BLOCK=4, options={"num_warps": 1}, device=0, grid=(2,)):  # noqa: B006, B008
         monkeypatch.setattr(_compiled.driver.active, "number", device)
-        kernel[grid](x, x, n, 2.0, BLOCK, num_warps=num_warps)
+        kernel[grid](x, x, n, 2.0, BLOCK, **options)
 
     launch()
     launch(**changed)
     assert noted == ["compiled", "compiled"]
+
+
+def test_a_hook_hears_of_every_launch(launches, monkeypatch):
+    kernel, noted = launches
+    x = torch.ones(8)
+    kernel[(2,)](x, x, 8, 2.0, 4)
+    for hook in (knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook):
+        with monkeypatch.context() as hooked:
+            hooked.setattr(hook, "calls", [print])
+            kernel[(2,)](x, x, 8, 2.0, 4)
+            assert noted.pop() == "compiled"  # Triton's own launch
 
 
 def test_a_warmup_launches_nothing(launches):
