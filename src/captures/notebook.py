@@ -69,7 +69,7 @@ class _Notebook:
     done: dict[str, int] = field(default_factory=dict)  # example: how many of its cells stand
     changed: dict[str, set[str]] = field(default_factory=dict)  # example: names others bound since
     defined: dict[tuple[str, str], Definition] = field(default_factory=dict)  # still unharmed
-    imported: dict[str, Import] = field(default_factory=dict)  # by the name bound
+    imported: set[Import] = field(default_factory=set)  # still bound to what they bound
     futures: set[Import] = field(default_factory=set)
     machines: set[str] = field(default_factory=set)
     guarded: bool = False  # whether it stands what happens without a GPU
@@ -102,12 +102,9 @@ class _Notebook:
         self.futures |= futures
         guard = None if self.guarded or "triton" not in parts.packages else INTERPRETS
         self.guarded = self.guarded or guard is not None
-        imports = [
-            each
-            for each in {*parts.imports, *(guard.imports if guard else ())}
-            if each not in futures and self.imported.get(each.bound) != each
-        ]
-        self.imported |= {each.bound: each for each in imports}
+        wanted = {*parts.imports, *(guard.imports if guard else ())}
+        imports = wanted - futures - self.imported
+        self._import(imports)
         modules = [
             (origin, [d for d in definitions if (origin, d.text) not in self.defined])
             for origin, definitions in parts.modules
@@ -119,6 +116,14 @@ class _Notebook:
         text = "\n\n\n".join(filter(None, [import_lines(imports, guard), *blocks]))
         if text:
             self._add("code", text, outputs=[], execution_count=None)
+
+    def _import(self, imports: set[Import]) -> None:
+        """Note what is imported now: `import os` still holds after `import os.path`."""
+        targets = {each.bound: each.target for each in imports}
+        lost = {
+            each for each in self.imported if targets.get(each.bound) not in (None, each.target)
+        }
+        self.imported = self.imported - lost | imports
 
     def _add_cell(self, script: Script, index: int, code: str) -> None:
         if not code:
@@ -135,8 +140,7 @@ class _Notebook:
         for other, changed in self.changed.items():
             if other != example:
                 changed.update(names)
-        for name in names:
-            self.imported.pop(name, None)
+        self.imported = {each for each in self.imported if each.bound not in names}
         self.defined = {
             key: definition
             for key, definition in self.defined.items()

@@ -118,6 +118,16 @@ def test_outputs_are_those_of_the_gpu_where_there_is_one(house) -> None:
     assert "recorded on **a card**" in read.cells[1].source
 
 
+def test_a_package_and_its_part_are_imported_once(house) -> None:
+    for name, cell, module in (("a/one", "first", "os"), ("a/two", "claim", "os.path")):
+        house.example(name, f"# %% {cell}\nimport {module}\n\nprint(os.sep)\n")
+        house.record(name, {cell: "/"})
+    runs = "\n\n".join(f"::: run a/{run}" for run in ("one#first", "two#claim") * 2)
+    house.write("docs/lessons/one.md", f"# One\n\n{runs}\n")
+    code = "\n".join(cells(house, "code"))
+    assert re.findall("^import .*", code, re.MULTILINE) == ["import os", "import os.path"]
+
+
 def test_it_says_once_what_happens_without_a_gpu(house) -> None:
     for name in ("a/one", "a/two"):
         house.example(
