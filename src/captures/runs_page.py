@@ -1,13 +1,13 @@
 """The page that lists every recorded run: machine, date, duration, freshness."""
 
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import PurePosixPath
 
 from captures.blocks import RUNS_PAGE, TITLES, anchor, entry, relative
+from captures.expand import lesson_paths
 from captures.project import Project, read_text
 from captures.resolve import Resolver
 from captures.script import script_names
@@ -44,7 +44,7 @@ class _RunsPage:
         machines = _machines(each for found in transcripts.values() for each in found)
         lines = [HEAD, *_machine_lines(machines)]
         lessons = {lesson: list(of) for lesson, of in groupby(names, lambda n: n.split("/")[0])}
-        for lesson in sorted(lessons, key=self._order):
+        for lesson in sorted(lessons, key=_position(self.resolver.project)):
             lines += ["", f"## {self._section(lesson)} {{ #{lesson} }}", ""]
             lines += _table_head("Example", "Machine", "Date", "Took", "Code", "Shown on")
             for name in lessons[lesson]:
@@ -59,12 +59,6 @@ class _RunsPage:
         stem = lesson.replace("_", "-")
         found = [title for page, title in self.titles.items() if PurePosixPath(page).stem == stem]
         return found[0] if found else lesson.replace("_", " ").capitalize()
-
-    def _order(self, lesson: str) -> tuple[float, str]:
-        """As the lessons are numbered, and what has no number after them."""
-        title = self._section(lesson)
-        number = re.match(r"\d+", title)
-        return (int(number[0]) if number else math.inf, title)
 
     def _rows(
         self, name: str, transcripts: list[Transcript], machines: Mapping[tuple, str]
@@ -98,6 +92,13 @@ class _RunsPage:
             href = relative(f"docs/{RUNS_PAGE}", page.removeprefix("docs/"))
             links.append(f"[{words}]({href}#{fragment})")
         return ", ".join(links) or "–"
+
+
+def _position(project: Project) -> Callable[[str], tuple[int, str]]:
+    """A key that sorts folders of examples as the menu does, and behind them what is no lesson."""
+    stems = [path.stem for path in lesson_paths(project)]
+    positions = {stem.replace("-", "_"): index for index, stem in enumerate(stems)}
+    return lambda lesson: (positions.get(lesson, len(stems)), lesson)
 
 
 def _titles(project: Project) -> dict[str, str]:
