@@ -21,7 +21,7 @@ from gradproof.passes import (
     forward,
     leaves,
 )
-from gradproof.tensors import HALF, converted, draw, is_float, largest
+from gradproof.tensors import HALF, any_empty, converted, draw, is_float, largest
 from gradproof.tolerance import allowed
 
 
@@ -42,8 +42,24 @@ class Reference:
         return self.at(torch.float64, inputs, wrt, dy)
 
     def truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
+        """As `computed`; but where inputs and outputs are empty, it is taken for granted.
+
+        What is summed over nothing is zero. Some of torch's own operations end the process on an
+        empty input: that is theirs to mend, and no reason to lose the report about the op.
+        """
+        shapes = self._shapes(inputs) if any_empty(inputs) else []
+        if not shapes or any(map(math.prod, shapes)):
+            return self.computed(inputs, wrt, dy)
+        device = dy[0].device
+        outputs = [torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes]
+        gradients = [torch.zeros_like(inputs[i], dtype=torch.float64) for i in wrt]
+        return _allowed_of_nothing(outputs, gradients, inputs, wrt)
+
+    def computed(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
+        """What the formula gives. Raises NoTruthError where it raises."""
+        of = self._of_nothing if any_empty(inputs) else self._of_values
         try:
-            return self._truth(inputs, wrt, dy)
+            return of(inputs, wrt, dy)
         except OpError as raised:
             raise NoTruthError(raised.stage, raised.error) from None
 
@@ -60,9 +76,7 @@ class Reference:
             except OpError as raised:
                 raise NoTruthError(raised.stage, raised.error) from None
 
-    def _truth(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
-        if any(isinstance(x, Tensor) and x.numel() == 0 for x in inputs):
-            return self._truth_of_nothing(inputs, wrt, dy)
+    def _of_values(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
         dtype = working_dtype(inputs)
         compute = torch.float32 if dtype in HALF else dtype
         outputs, gradients = self.exact(inputs, wrt, dy)
@@ -81,37 +95,20 @@ class Reference:
             expected.append(allowed(possible, d, length, s, largest(w - t), largest(n - t), k))
         return Truth(tuple(expected[: len(outputs)]), tuple(expected[len(outputs) :]))
 
-    def _truth_of_nothing(
-        self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]
-    ) -> Truth:
+    def _of_nothing(self, inputs: Sequence[Any], wrt: Sequence[int], dy: Sequence[Tensor]) -> Truth:
         """Where an input is empty: in fp64 alone, and on the CPU if the formula runs there.
 
-        Some of torch's own operations end the process on an empty input: that is theirs to mend,
-        and no reason to lose the report about the op. So where the outputs are empty, too, as the
-        meta device can say, nothing is run: what is summed over nothing is zero. A formula that is
-        infinite or NaN anywhere, such as a variance of nothing, has nothing to say.
+        A formula that is infinite or NaN anywhere, such as a variance of nothing, says nothing.
         """
-        device = dy[0].device
-        shapes = self._shapes(inputs)
-        if shapes and not any(map(math.prod, shapes)):
-            outputs = tuple(torch.zeros(shape, dtype=torch.float64) for shape in shapes)
-            gradients = tuple(torch.zeros_like(inputs[i], dtype=torch.float64) for i in wrt)
-        else:
-            mine = [x.cpu() if isinstance(x, Tensor) else x for x in inputs]
-            try:
-                outputs, gradients = self.exact(mine, wrt, [d.cpu() for d in dy])
-            except OpError:  # it holds tensors of its own on the device
-                outputs, gradients = self.exact(inputs, wrt, dy)
-        exact = [t.to(device) for t in (*outputs, *gradients)]
+        mine = [x.cpu() if isinstance(x, Tensor) else x for x in inputs]
+        try:
+            outputs, gradients = self.exact(mine, wrt, [d.cpu() for d in dy])
+        except OpError:  # it holds tensors of its own on the device
+            outputs, gradients = self.exact(inputs, wrt, dy)
+        exact = [t.to(dy[0].device) for t in (*outputs, *gradients)]
         if not all(bool(torch.isfinite(t).all()) for t in exact):
             exact = [torch.full_like(t, torch.nan) for t in exact]
-        dtype, length = working_dtype(inputs), longest(inputs, outputs)
-        dtypes = [dtype] * len(outputs) + [coarser(inputs[i].dtype, dtype) for i in wrt]
-        expected = [
-            allowed(t, d, length, largest(t), 0, math.inf)
-            for t, d in zip(exact, dtypes, strict=True)
-        ]
-        return Truth(tuple(expected[: len(outputs)]), tuple(expected[len(outputs) :]))
+        return _allowed_of_nothing(exact[: len(outputs)], exact[len(outputs) :], inputs, wrt)
 
     def _shapes(self, inputs: Sequence[Any]) -> list[torch.Size]:
         """Of the outputs, computed without touching memory; empty where it does not run so."""
@@ -168,6 +165,23 @@ class Reference:
             for i, g in zip(wrt, done.gradients, strict=True)
         )
         return done.outputs, tuple(gradients)
+
+
+def _allowed_of_nothing(
+    outputs: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    inputs: Sequence[Any],
+    wrt: Sequence[int],
+) -> Truth:
+    dtype, length = working_dtype(inputs), longest(inputs, outputs)
+    of_gradients = [coarser(inputs[i].dtype, dtype) for i in wrt]
+    return Truth(
+        tuple(allowed(y, dtype, length, largest(y), 0, math.inf) for y in outputs),
+        tuple(
+            allowed(g, d, length, largest(g), 0, math.inf)
+            for g, d in zip(gradients, of_gradients, strict=True)
+        ),
+    )
 
 
 def _term_scale(inputs: Sequence[Any]) -> float:

@@ -15,6 +15,10 @@ def is_float(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
 
 
+def any_empty(values: Sequence[Any]) -> bool:
+    return any(isinstance(x, Tensor) and x.numel() == 0 for x in values)
+
+
 def short(dtype: torch.dtype) -> str:
     """`float32` for `torch.float32`."""
     return str(dtype).removeprefix("torch.")

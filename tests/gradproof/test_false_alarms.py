@@ -33,10 +33,11 @@ def squares_of_nothing(x):
     ("op", "inputs", "reference"),
     [
         (F.pixel_shuffle, (*tensors((1, 4, 2, 3)), 2), F.pixel_shuffle),  # its backward raises
+        (F.group_norm, (*tensors((2, 4, 5)), 2, *tensors(4, 4)), F.group_norm),  # NaN for weights
         (F.avg_pool1d, (*tensors((2, 3, 8)), 2), lambda x, k: x.unfold(-1, k, k).mean(-1)),
         (functools.partial(torch.var_mean, dim=-1), tensors((6, 8)), squares_of_nothing),
     ],
-    ids=["raised by the reference too", "refused by torch", "undefined"],
+    ids=["the reference raises", "the reference is wrong", "torch refuses", "undefined"],
 )
 def test_an_empty_input_on_which_nobody_has_an_answer(op, inputs, reference):
     report = prove(op, inputs, reference, probes=["sizes"])
