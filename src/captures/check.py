@@ -7,13 +7,14 @@ from pathlib import Path
 
 from captures.fault import Fault, Faults
 from captures.fingerprint import tree_fingerprint
-from captures.forms import Shown, read_pages
+from captures.forms import read_pages
 from captures.library import library
 from captures.outdated import Outdated, summary
 from captures.project import Project, read_text
 from captures.prose import check_prose
 from captures.resolve import Resolver, check_pages
 from captures.script import Cell, Script, script_names
+from captures.shown import Shown
 from captures.transcript import MACHINES, Transcript, transcript_path
 
 GPU_REPORT = "tests/kernels/gpu_report.txt"  # in the project

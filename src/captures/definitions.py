@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from captures.fault import Fault, Faults
 from captures.script import parse
 
 
@@ -65,10 +66,14 @@ class Module:
         return [*self.by_name, *members]
 
 
-def read_module(path: Path) -> Module:
-    """The module at `path`; raises `SyntaxError` (for a text that is not UTF-8 too)."""
+def read_module(path: Path, where: str) -> Module:
+    """The module at `path`, called `where` in the `Faults` raised if it does not parse."""
     stat = path.stat()
-    return _read_module(path, stat.st_mtime_ns, stat.st_size)
+    try:
+        return _read_module(path, stat.st_mtime_ns, stat.st_size)
+    except SyntaxError as error:
+        fault = Fault(where, error.lineno or 0, f"does not parse: {error.msg}")
+        raise Faults([fault]) from None
 
 
 @lru_cache(maxsize=512)

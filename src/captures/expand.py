@@ -8,18 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from captures.blocks import Site, anchor, indented, run_lines, source_lines
+from captures.capture_links import is_definition, link_text
+from captures.code_spans import without_code_spans
 from captures.fault import Fault, Faults
-from captures.forms import (
-    Shown,
-    is_definition,
-    link_text,
-    parse,
-    without_code_spans,
-)
+from captures.forms import parse
 from captures.lines import front_matter_lines, scan
 from captures.plain import plain
 from captures.project import Project, read_text
 from captures.resolve import Resolver, Run, Source, Words
+from captures.shown import Shown
 
 _LEFT = re.compile(r"\bcapture:[^\s\"'<>()]+", re.IGNORECASE)
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from captures.definitions import Definition, Module, parse_module
 from captures.fault import Fault, Faults
-from captures.needs import Import, Needs, Origin
+from captures.needs import Needs
+from captures.origins import Import, Origin
 from captures.project import Project
 from captures.rename import rename
 from captures.script import Cell, Script
@@ -146,7 +147,7 @@ class _Writer:
 
     def _renamed(self, path: Path, definition: Definition, names: dict[Origin, str]) -> Definition:
         visible = {name: names[Origin(path, name)] for name in definition.names}
-        module = self.needs.module(path)
+        module = self.needs.origins.module(path)
         for name in definition.uses.intersection(module.by_name):
             visible[name] = self._visible(path, module, name, names)
         if all(old == new for old, new in visible.items()):
@@ -163,12 +164,12 @@ class _Writer:
         definition = module.by_name[name][-1]
         if not definition.is_import:
             return names[Origin(path, name)]
-        origin = self.needs.origin(path, definition, name)
+        origin = self.needs.origins.of(path, definition, name)
         return names.get(origin, name) if isinstance(origin, Origin) else name
 
     def _object(self, path: Path, names: dict[Origin, str]) -> Definition:
         """A module that is used as an object, as an object."""
-        module = self.needs.module(path)
+        module = self.needs.origins.module(path)
         members = {
             name: self._visible(path, module, name, names)
             for name in sorted(self.needs.objects[path].intersection(module.by_name))

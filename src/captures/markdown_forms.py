@@ -33,11 +33,13 @@ from captures.blocks import (
     run_lines,
     source_lines,
 )
+from captures.capture_links import is_capture, link_form
 from captures.fault import Fault, Faults
-from captures.forms import Shown, is_capture, link_form, parse
+from captures.forms import parse
 from captures.lines import front_matter_lines
 from captures.project import Project
 from captures.resolve import Resolver, Run, Source, Words
+from captures.shown import Shown
 
 
 class CapturesExtension(Extension):

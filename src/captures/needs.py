@@ -7,7 +7,7 @@ one file is a fault.
 
 import ast
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,44 +17,15 @@ from captures.definitions import (
     attributes,
     changed,
     parse_module,
-    read_module,
     without_imports,
 )
-from captures.fault import Fault, Faults
-from captures.imports import absolute
+from captures.fault import Fault
+from captures.origins import Import, Origin, Origins, bound_name
 from captures.project import Project
 from captures.script import Cell, Script
 
 # What a reader may be asked to install: torch and triton, and what plots are drawn with.
 ALLOWED = ("matplotlib", "numpy", "torch", "triton")
-
-
-@dataclass(frozen=True, order=True)
-class Import:
-    """A name bound by an import of another package; `name` is empty for `import module`."""
-
-    module: str
-    name: str
-    bound: str
-
-    @property
-    def package(self) -> str:
-        return self.module.partition(".")[0]
-
-    @property
-    def target(self) -> str:
-        """What the bound name stands for."""
-        if self.name:
-            return f"{self.module}.{self.name}"
-        return self.package if self.bound == self.package else self.module
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a name comes from: a definition of a module, or the module itself (no name)."""
-
-    path: Path
-    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,10 +73,10 @@ class Needs:
     line: int = 0  # of the import in the script that is being followed
     kept: Kept | None = None
     order: list[Path] = field(default_factory=list)
-    read: set[Path] = field(default_factory=set)
-    found: dict[str, Path | None] = field(default_factory=dict)  # files by dotted name
-    origins: dict[tuple[Path, int, str], "Origin | Import | None"] = field(default_factory=dict)
-    packages: dict[Path, str] = field(default_factory=dict)
+    origins: Origins = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.origins = Origins(self.project, self.script.path, self.fault)
 
     def fault(self, message: str) -> None:
         self.faults.append(Fault(self.project.relative(self.script.path), self.line, message))
@@ -133,51 +104,66 @@ class Needs:
         own = [ask for ask in asks if self._is_own(ask)]
         for ask in asks:
             if ask not in own:
-                self.line = ask.line
-                self._follow(self.script.path, ask.node, ask.name, ask.users)
+                self._take_asked_for(ask)
         key = (self.project.root, self.script.path.parent, *sorted(map(self._key, own)))
         kept = _KEPT.get(key)
-        if kept is not None and all(read_module(path) is m for path, m in kept.read.items()):
-            self.imports |= kept.imports
-            self.faults += kept.faults
-            self.taken, self.objects = kept.taken, kept.objects
-            self.asked, self.order = kept.asked, kept.order
-            self.kept = kept
+        if kept is not None and self._holds(kept):
+            self._recall(kept)
             return
         others, self.imports = self.imports, set()
         for ask in own:
-            self.line = ask.line
-            origin = self._follow(self.script.path, ask.node, ask.name, ask.users)
+            origin = self._take_asked_for(ask)
             if origin and self.asked.setdefault(origin, ask.name) != ask.name:
                 self.fault(f"`{ask.name}` is also imported as `{self.asked[origin]}`")
         self._take_effects()
         self.order = self._order()
-        where = self.project.relative(self.script.path)
-        if all(fault.path != where for fault in self.faults):
-            self.kept = _KEPT[key] = Kept(
-                frozenset(self.imports),
-                tuple(self.faults),
-                self.taken,
-                self.objects,
-                self.asked,
-                self.order,
-                {path: self.module(path) for path in self.read},
-            )
+        self._keep(key)
         self.imports |= others
+
+    def _take_asked_for(self, ask: _Ask) -> Origin | None:
+        self.line = ask.line
+        return self._follow(self.script.path, ask.node, ask.name, ask.users)
+
+    def _holds(self, kept: Kept) -> bool:
+        return all(self.origins.module(path) is module for path, module in kept.read.items())
+
+    def _recall(self, kept: Kept) -> None:
+        self.imports |= kept.imports
+        self.faults += kept.faults
+        self.taken, self.objects = kept.taken, kept.objects
+        self.asked, self.order = kept.asked, kept.order
+        self.kept = kept
+
+    def _keep(self, key: tuple) -> None:
+        """For others that ask for the same; but a fault of this script is none of theirs."""
+        where = self.project.relative(self.script.path)
+        if any(fault.path == where for fault in self.faults):
+            return
+        self.kept = _KEPT[key] = Kept(
+            frozenset(self.imports),
+            tuple(self.faults),
+            self.taken,
+            self.objects,
+            self.asked,
+            self.order,
+            {path: self.origins.module(path) for path in self.origins.read},
+        )
 
     def _is_own(self, ask: _Ask) -> bool:
         statement = ask.node.node
         if not isinstance(statement, ast.ImportFrom):
             return False
-        return self._find(absolute(statement, self._package(self.script.path))) is not None
+        return (
+            self.origins.file(self.origins.imported_from(self.script.path, statement)) is not None
+        )
 
     def _key(self, ask: _Ask) -> tuple[str, str, str]:
         """What following a name depends on: its import, and what is read from a module."""
         statement = ask.node.node
         assert isinstance(statement, ast.ImportFrom)
-        name = next(alias.name for alias in statement.names if _bound(alias) == ask.name)
+        name = next(alias.name for alias in statement.names if bound_name(alias) == ask.name)
         wanted = ""
-        if self._find(f"{statement.module}.{name}") is not None:
+        if self.origins.file(f"{statement.module}.{name}") is not None:
             read = [attributes(user.node, ask.name) for user in ask.users]
             wanted = "all" if None in read else str(sorted(set().union(*filter(None, read))))
         return f"{statement.level} {statement.module} {name}", ask.name, wanted
@@ -188,7 +174,7 @@ class Needs:
         while size != (size := sum(map(len, self.taken.values()))):
             for path in list(self.taken):
                 names = {name for d in self.taken[path].values() for name in d.names}
-                for definition in self.module(path).definitions:
+                for definition in self.origins.module(path).definitions:
                     if definition.first not in self.taken[path] and names & changed(definition):
                         self._take(path, definition)
 
@@ -196,7 +182,7 @@ class Needs:
         self, path: Path, node: Definition, bound: str, users: Sequence[Definition]
     ) -> Origin | None:
         """Take what an import in the file `path` binds; None for another package's."""
-        origin = self.origin(path, node, bound)
+        origin = self.origins.of(path, node, bound)
         if isinstance(origin, Import):
             self._add_import(origin, path)
             return None
@@ -205,45 +191,13 @@ class Needs:
         if not origin.name:
             self._take_object(origin.path, users, bound)
             return origin
-        for definition in self.module(origin.path).by_name[origin.name]:
+        for definition in self.origins.module(origin.path).by_name[origin.name]:
             if not definition.is_import:
                 self._take(origin.path, definition)
         return origin
 
-    def origin(self, path: Path, node: Definition, bound: str) -> Origin | Import | None:
-        """What `bound` stands for after the import `node`, through any number of re-exports."""
-        key = (path, node.first, bound)
-        if path == self.script.path:  # where lines are counted from each cell
-            return self._find_origin(path, node, bound)
-        if key not in self.origins:
-            self.origins[key] = self._find_origin(path, node, bound)
-        return self.origins[key]
-
-    def _find_origin(self, path: Path, node: Definition, bound: str) -> Origin | Import | None:
-        seen: set[tuple[Path, str]] = set()
-        while True:
-            statement = node.node
-            alias = next(a for a in _aliases(statement) if _bound(a) == bound)
-            if isinstance(statement, ast.Import):
-                return Import(alias.name, "", bound)
-            assert isinstance(statement, ast.ImportFrom)
-            module = absolute(statement, self._package(path))
-            target = self._find(module)
-            if target is None:
-                return Import(module, alias.name, bound)
-            found = self.module(target).by_name.get(alias.name)
-            if found is None or (target, alias.name) in seen or target == path:
-                inner = self._find(f"{module}.{alias.name}")
-                if inner is None:
-                    self.fault(f"`{module}` defines no `{alias.name}`, so it cannot be written out")
-                return Origin(inner) if inner else None
-            if not all(definition.is_import for definition in found):
-                return Origin(target, alias.name)
-            seen.add((target, alias.name))
-            path, node, bound = target, found[-1], alias.name
-
     def _add_import(self, wanted: Import, path: Path) -> None:
-        if self._find(wanted.package) is not None:
+        if self.origins.file(wanted.package) is not None:
             self.fault(
                 f"`import {wanted.module}` in {self.project.relative(path)} hides what it uses; "
                 f"write `from {wanted.module} import name`"
@@ -259,7 +213,7 @@ class Needs:
             return
         taken[definition.first] = definition
         self._require_no_hidden_import(path, definition)
-        module = self.module(path)
+        module = self.origins.module(path)
         for name in sorted(definition.uses.intersection(module.by_name)):
             for other in module.by_name[name]:
                 if other.is_import:
@@ -272,7 +226,7 @@ class Needs:
 
     def _take_object(self, path: Path, users: Sequence[Definition], name: str) -> None:
         """Take of a module what is used as `module.name`, or all if it is handed around."""
-        module = self.module(path)
+        module = self.origins.module(path)
         defined = {d: n for n, ds in module.by_name.items() for d in ds if not d.is_import}
         wanted: set[str] = set()
         for user in users:
@@ -301,11 +255,13 @@ class Needs:
             if path in begun:
                 return
             begun.add(path)
-            for definition in self.module(path).definitions:
+            for definition in self.origins.module(path).definitions:
                 if isinstance(definition.node, ast.ImportFrom):
-                    module = absolute(definition.node, self._package(path))
+                    module = self.origins.imported_from(path, definition.node)
                     names = ["", *(f".{alias.name}" for alias in definition.node.names)]
-                    for target in filter(None, (self._find(module + name) for name in names)):
+                    for target in filter(
+                        None, (self.origins.file(module + name) for name in names)
+                    ):
                         visit(target)
             if path in self.taken:
                 order[path] = None
@@ -325,47 +281,10 @@ class Needs:
                 modules = [alias.name for alias in child.names]
                 if isinstance(child, ast.ImportFrom):
                     modules = [child.module or "."]
-                if child.__dict__.get("level") or any(map(self._find, modules)):
+                if child.__dict__.get("level") or any(map(self.origins.file, modules)):
                     line = self.line if path == self.script.path else child.lineno
                     message = (
                         f"`{ast.unparse(child)}` stands inside another statement, so it cannot "
                         "be written out; move it to the top level"
                     )
                     self.faults.append(Fault(self.project.relative(path), line, message))
-
-    def module(self, path: Path) -> Module:
-        self.read.add(path)
-        try:
-            return read_module(path)
-        except SyntaxError as error:
-            where = self.project.relative(path)
-            raise Faults(
-                [Fault(where, error.lineno or 0, f"does not parse: {error.msg}")]
-            ) from None
-
-    def _find(self, module: str) -> Path | None:
-        """The file of a first-party module, None for any other."""
-        if module not in self.found:
-            roots = (self.script.path.parent, self.project.src)
-            paths = [root.joinpath(*module.split(".")) for root in roots]
-            candidates = [f for p in paths for f in (p.with_suffix(".py"), p / "__init__.py")]
-            files = (f for f in candidates if f != self.script.path and f.is_file())
-            self.found[module] = next(files, None)
-        return self.found[module]
-
-    def _package(self, path: Path) -> str:
-        """The package against which the imports of a file are relative."""
-        if path not in self.packages:
-            roots = (self.script.path.parent, self.project.src)
-            root = next(root for root in roots if path.is_relative_to(root))
-            self.packages[path] = ".".join(path.relative_to(root).parts[:-1])
-        return self.packages[path]
-
-
-def _bound(alias: ast.alias) -> str:
-    return alias.asname or alias.name.partition(".")[0]
-
-
-def _aliases(node: ast.stmt) -> Iterator[ast.alias]:
-    assert isinstance(node, ast.Import | ast.ImportFrom)
-    yield from node.names

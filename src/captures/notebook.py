@@ -21,14 +21,14 @@ from captures.blocks import alt_text, provenance, svg_size
 from captures.definitions import Definition, parse_module
 from captures.expand import expand_page, tidy
 from captures.figures import inked
-from captures.forms import Shown
 from captures.inline import Inlined, bound_by, inline
 from captures.library import library
-from captures.needs import Import
+from captures.origins import Import
 from captures.plain import plain
 from captures.project import Project
 from captures.resolve import Run
 from captures.script import Script
+from captures.shown import Shown
 from captures.standalone import INTERPRETS, definition_lines, import_lines
 
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from captures.fault import Fault
-from captures.forms import Shown
 from captures.places import shown_at
 from captures.project import Project
+from captures.shown import Shown
 from captures.transcript import transcript_path
 
 # A broken kernel's output is recorded as willingly as a mended one's: only a reader can tell.

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from captures.forms import Shown
+from captures.shown import Shown
 
 
 def shown_at(forms: list[Shown], example: str, cell: str = "") -> str:

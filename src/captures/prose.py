@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
+from captures.capture_links import is_definition
 from captures.fault import Fault, Faults
-from captures.forms import is_definition, parse
+from captures.forms import parse
 from captures.library import library
 from captures.lines import Line, front_matter_lines, scan
 from captures.project import Project, read_text

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from pathlib import Path
 
 from captures.definitions import read_module
 from captures.fault import Fault, Faults
-from captures.forms import Shown, read_pages
+from captures.forms import read_pages
 from captures.library import library
+from captures.modules import module_names, module_path
 from captures.normalise import claims
 from captures.project import Project
 from captures.script import Cell, Script, script_names
+from captures.shown import Shown
+from captures.tokens import stands
 from captures.transcript import Output, Transcript
 
 
@@ -109,17 +111,11 @@ class Resolver:
         return Run(script, cell, tuple(views), form.text)
 
     def source(self, form: Shown) -> Source:
-        path = _module(form.target, self.project)
+        path = module_path(form.target, self.project)
         if path is None:
             message = f"there is no module {form.target} in src/ or examples/"
-            raise _refusal(form, message, form.target, _modules(self.project))
-        try:
-            module = read_module(path)
-        except SyntaxError as error:
-            where = self.project.relative(path)
-            raise Faults(
-                [Fault(where, error.lineno or 0, f"does not parse: {error.msg}")]
-            ) from None
+            raise _refusal(form, message, form.target, module_names(self.project))
+        module = read_module(path, self.project.relative(path))
         lines = module.find(form.key)
         if lines is None:
             message = f"{form.target} defines no {form.key}"
@@ -233,28 +229,6 @@ class Resolver:
         return found
 
 
-# A word may stand alone or as a part of a dotted name, but not of a longer or hyphenated word.
-_LEFT, _RIGHT = r"(?<!\w)(?<!\w-)", r"(?!\w)(?!-\w)"
-# A number has to be all of the number, with its sign, decimals, exponent and unit of hundreds.
-_LEFT_OF_NUMBER = r"(?<![\w.+−-])(?<![\w.][:/])(?<!\d,)"
-_RIGHT_OF_NUMBER = r"(?!\w)(?![.:/+-]\w)(?!,\d)(?!%)"
-
-
-def stands(words: str, text: str) -> bool:
-    """Whether `words` stand in `text` as whole tokens; runs of whitespace count as one."""
-    words, text = " ".join(words.split()), " ".join(text.split())
-    left = right = ""
-    if re.match(r"[.+−-]?\d", words):
-        left = _LEFT_OF_NUMBER
-    elif re.match(r"\w", words):
-        left = _LEFT
-    if re.search(r"\d\.?$", words):
-        right = _RIGHT_OF_NUMBER
-    elif re.search(r"\w$", words):
-        right = _RIGHT
-    return re.search(left + re.escape(words) + right, text) is not None
-
-
 def _require_words(form: Shown, outputs: Iterable[tuple[Transcript, Output]]) -> None:
     """Who cannot see a plot is told what it shows, by whoever puts it into a page."""
     plots = any(output.figures for _, output in outputs)
@@ -292,23 +266,3 @@ def _refusal(form: Shown, message: str, wanted: str = "", known: Iterable[str] =
     near = get_close_matches(wanted, list(known), n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return Faults([Fault(form.page, form.line, message + hint)])
-
-
-def _roots(project: Project) -> tuple[Path, ...]:
-    """Where modules lie: examples may share a helper that lies beside them."""
-    return project.src, project.examples
-
-
-def _module(name: str, project: Project) -> Path | None:
-    paths = [root.joinpath(*name.split(".")) for root in _roots(project)]
-    files = [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
-    return next(filter(Path.is_file, files), None)
-
-
-def _modules(project: Project) -> list[str]:
-    return [_dotted(path, root) for root in _roots(project) for path in root.rglob("*.py")]
-
-
-def _dotted(path: Path, root: Path) -> str:
-    parts = path.relative_to(root).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from captures.definitions import Definition
 from captures.inline import LIMIT, Inlined, inline
-from captures.needs import Import
+from captures.origins import Import
 from captures.project import Project
 from captures.script import Cell, Script, parse
 

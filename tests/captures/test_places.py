@@ -1,5 +1,5 @@
-from captures.forms import Shown
 from captures.places import shown_at
+from captures.shown import Shown
 
 FORMS = [
     Shown("docs/a.md", 3, "run", "a/one", "launch"),
