@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from captures.fault import Fault
 
@@ -33,53 +33,69 @@ TAB = 4
 
 def scan(text: str, page: str, first_line: int = 1) -> tuple[list[Line], list[Fault]]:
     """Label each line as prose, code or blank, the way Python-Markdown would nest it."""
-    rows = list(_rows(text, first_line))
-    faults: list[Fault] = []
-    lines: list[Line] = []
-    bases = [0]  # where the content of each open list item, tab or admonition begins
-    index = 0
-    while index < len(rows):
-        number, _, row = rows[index]
-        length = 1
-        if not row.strip():
-            kind = "blank"
-        else:
-            depth = len(row) - len(row.lstrip(" "))
-            while depth < bases[-1] and _follows_blank(lines):
-                bases.pop()
-            indented = depth >= bases[-1] + TAB and _follows_blank(lines)
-            fence = None if indented else _FENCE.match(row)
-            kind = "code" if indented or fence else "prose"
-            if fence:
-                length = _fence_length(rows, index, fence)
-                if not length:
-                    faults.append(_unclosed(page, number, fence["fence"]))
-                    length = 1  # read on, so that one run finds every fault
-            elif _COMMENT.match(row):
-                kind, length = "code", _comment_length(rows, index)
-                if not length:
-                    faults.append(
-                        Fault(page, number, "this comment is never closed; end it with -->")
-                    )
-                    length = 1
-            elif kind == "prose" and _CONTAINER.match(row):
-                while bases[-1] > depth:
-                    bases.pop()
-                bases.append(depth - depth % TAB + TAB)
-        lines += [Line(*rows[i], kind) for i in range(index, index + length)]
-        index += length
-    return lines, faults
+    scanner = _Scanner(list(_rows(text, first_line)), page)
+    while len(scanner.lines) < len(scanner.rows):
+        scanner.take_next()
+    return scanner.lines, scanner.faults
+
+
+@dataclass
+class _Scanner:
+    rows: list[tuple[int, int, str]]
+    page: str
+    lines: list[Line] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    # Where the content of each open list item, tab or admonition begins.
+    bases: list[int] = field(default_factory=lambda: [0])
+
+    def take_next(self) -> None:
+        """Label the next row, or all rows of the block that it opens."""
+        index = len(self.lines)
+        kind, length = self._opened_by(index) if self.rows[index][2].strip() else ("blank", 1)
+        self.lines += [Line(*row, kind) for row in self.rows[index : index + length]]
+
+    def _opened_by(self, index: int) -> tuple[str, int]:
+        """The kind of what a row opens, and its length in rows."""
+        number, _, row = self.rows[index]
+        follows_blank = not self.lines or self.lines[-1].kind != "prose"
+        while _depth(row) < self.bases[-1] and follows_blank:
+            self.bases.pop()
+        indented = _depth(row) >= self.bases[-1] + TAB and follows_blank
+        fence = None if indented else _FENCE.match(row)
+        if fence:
+            length = _fence_length(self.rows, index, fence)
+            remedy = f"end it with {fence['fence']} at the same indentation"
+            return "code", self._closed(length, number, f"this fence is never closed; {remedy}")
+        if _COMMENT.match(row):
+            length = _comment_length(self.rows, index)
+            remedy = "end it with -->"
+            return "code", self._closed(length, number, f"this comment is never closed; {remedy}")
+        if not indented and _CONTAINER.match(row):
+            self._open_container(_depth(row))
+        return "code" if indented else "prose", 1
+
+    def _closed(self, length: int, number: int, message: str) -> int:
+        """Reads on behind a block without an end, so that one run finds every fault."""
+        if not length:
+            self.faults.append(Fault(self.page, number, message))
+        return length or 1
+
+    def _open_container(self, depth: int) -> None:
+        while self.bases[-1] > depth:
+            self.bases.pop()
+        self.bases.append(depth - depth % TAB + TAB)
 
 
 def _rows(text: str, first_line: int) -> Iterator[tuple[int, int, str]]:
+    """Number, offset and text of each line."""
     start = 0
     for number, row in enumerate(text.split("\n"), first_line):
         yield number, start, row
         start += len(row) + 1
 
 
-def _follows_blank(lines: list[Line]) -> bool:
-    return not lines or lines[-1].kind != "prose"
+def _depth(row: str) -> int:
+    return len(row) - len(row.lstrip(" "))
 
 
 def _fence_length(rows: list[tuple[int, int, str]], index: int, fence: re.Match[str]) -> int:
@@ -91,7 +107,7 @@ def _fence_length(rows: list[tuple[int, int, str]], index: int, fence: re.Match[
         row = rows[end][2]
         if closing.match(row):
             return end - index + 1
-        dedented = row.strip() and len(row) - len(row.lstrip(" ")) < depth
+        dedented = row.strip() and _depth(row) < depth
         if dedented or another.match(row):
             return 0
     return 0
@@ -103,9 +119,3 @@ def _comment_length(rows: list[tuple[int, int, str]], index: int) -> int:
         if "-->" in rows[end][2]:
             return end - index + 1
     return 0
-
-
-def _unclosed(page: str, line: int, fence: str) -> Fault:
-    return Fault(
-        page, line, f"this fence is never closed; end it with {fence} at the same indentation"
-    )
