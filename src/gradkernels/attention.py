@@ -31,6 +31,10 @@ HALF_TYPES = {
     "dkdv": {64: (64, 128, 8, 2), 128: (64, 64, 4, 2), 256: (32, 64, 8, 2)},
 }
 
+# They bound loops and masks alone: what Triton could gain by compiling anew for 1 and for multiples
+# of 16 is less than what the first call at a new length would pay.
+SIZES = ["B", "H", "Sq", "Sk"]
+
 
 @triton.jit
 def described(x, B, H, S, D, BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr):
@@ -64,7 +68,7 @@ def store_rows(ptr, x, head, row, S, D):
 
 
 @keeps_compiled
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def attention_kernel(
     q,
     k,
@@ -130,7 +134,7 @@ def attention_kernel(
 
 
 @keeps_compiled
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def attention_backward_dq_kernel(
     q,
     k,
@@ -204,7 +208,7 @@ def attention_backward_dq_kernel(
 
 
 @keeps_compiled
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def attention_backward_dkdv_kernel(
     q,
     k,

@@ -41,7 +41,7 @@ def described(x, rows, columns, BLOCK_ROWS: tl.constexpr, BLOCK_COLUMNS: tl.cons
 
 
 @keeps_compiled
-@triton.jit
+@triton.jit(do_not_specialize=["M", "N", "K"])
 def matmul_kernel(
     a,
     b,
@@ -100,7 +100,7 @@ def matmul_kernel(
 
 
 @keeps_compiled
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def linear_backward_bias_kernel(
     dy_ptr,
     db_ptr,
