@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -24,7 +23,7 @@ POISONS = (torch.nan, HIGH)
 
 
 def poison(subject: Subject) -> Iterator[Remark]:
-    for situation, variant in itertools.chain([("", subject)], unseen(subject)):
+    for situation, variant in _shapes(subject):
         try:
             if _untouched(variant):
                 continue
@@ -42,6 +41,11 @@ def poison(subject: Subject) -> Iterator[Remark]:
         if found:
             return
     yield Tried("what fresh memory and the surroundings of tensors hold is never seen")
+
+
+def _shapes(subject: Subject) -> Iterator[tuple[str, Subject]]:
+    yield "", subject
+    yield from unseen(subject)  # not before: what the first finds may make it useless
 
 
 def _untouched(subject: Subject) -> bool:
