@@ -76,9 +76,11 @@ def layer_norm_kernel(
     """
     n, x_stride = multiple(n, UNIT), multiple(x_stride, UNIT)
     first = tl.program_id(0).to(tl.int64) * ROWS
-    end, step = (rows - first, tl.num_programs(0) * ROWS) if STAGES > 1 else (1, 1)
     if STAGES > 1:
+        end, step = rows - first, tl.num_programs(0) * ROWS
         w, b = load_parameters(w_ptr, b_ptr, tl.arange(0, BLOCK)[None, :], n, HAS_BIAS)
+    else:  # once, as the compiler sees: it is no loop then
+        end, step = 1, 1
     for start in tl.range(0, end, step, num_stages=STAGES):
         row = first + start + tl.arange(0, ROWS)[:, None]
         live = row < rows
