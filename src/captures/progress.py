@@ -128,7 +128,8 @@ def last_words(
     lines = [counted(outcomes)]
     if not moved:
         return "\n".join([*lines, f"No claim differs from {before}."])
-    lines.append(f"Claims of {len(moved)} differ from {before}:")
+    noun = "example" if len(moved) == 1 else "examples"
+    lines.append(f"Claims of {len(moved)} {noun} differ from {before}:")
     lines += [f"    {example}: {', '.join(cells)}" for example, cells in moved.items()]
     lines.append(
         f"Read the difference {place}, before you commit it: a changed claim is a finding, "

@@ -75,7 +75,7 @@ def test_a_run_ends_with_the_claims_that_changed(sandbox, captures) -> None:
     sandbox.example("a/one", "# %% claim\nprint(abs(2))\n")
     for options in (["--check"], []):
         out = captures("run", *options)[1]
-        assert "Claims of 1 differ from those recorded before:\n    a/one: claim\n" in out
+        assert "Claims of 1 example differ from those recorded before:\n    a/one: claim\n" in out
     out = captures("run")[1]
     assert out.endswith("\nNo claim differs from those recorded before.\n")
     assert out.endswith((sandbox.project.cache / cli.LAST_WORDS).read_text())

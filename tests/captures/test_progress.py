@@ -69,7 +69,7 @@ def test_claims_that_changed_are_named_at_the_end_and_must_be_read(sandbox) -> N
     text = shown(sandbox, known, moved={"a/one": ["x", "y"]})
     assert text.endswith(
         "\n\n1 example: 1 had run here already.\n"
-        "Claims of 1 differ from the committed ones:\n"
+        "Claims of 1 example differ from the committed ones:\n"
         "    a/one: x, y\n"
         "Read the difference in `git diff HEAD -- examples`, before you commit it: "
         "a changed claim is a finding, about the code or about the page that shows it.\n"
@@ -78,7 +78,7 @@ def test_claims_that_changed_are_named_at_the_end_and_must_be_read(sandbox) -> N
 
 def test_without_git_they_are_those_that_this_run_changed(sandbox) -> None:
     text = shown(sandbox, MOVED)
-    assert "Claims of 1 differ from those recorded before:\n    a/one: x\n" in text
+    assert "Claims of 1 example differ from those recorded before:\n    a/one: x\n" in text
     assert "Read the difference above, before" in text
 
 
