@@ -104,6 +104,7 @@ def layer_norm_kernel(
                 w, b = load_parameters(w_ptr, b_ptr, col, n, HAS_BIAS)
             y = w.to(x.dtype) * ((x - mean) * rstd) + b.to(x.dtype)
             tl.store(y_ptr + row * n + col, y, mask=mask)
+        # Not before: what was stored in between would make x be loaded again.
         tl.store(mean_ptr + row, mean, mask=live)
         tl.store(rstd_ptr + row, rstd, mask=live)
 

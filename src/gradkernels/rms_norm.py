@@ -55,19 +55,20 @@ def rms_norm_kernel(
     """
     n, x_stride = multiple(n, UNIT), multiple(x_stride, UNIT)
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    live = row < rows
     squares = tl.zeros([ROWS, BLOCK], dtype=rstd_ptr.dtype.element_ty)
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        x = load_tile(x_ptr, row, col, x_stride, (row < rows) & (col < n))
+        x = load_tile(x_ptr, row, col, x_stride, inside(live, col, n))
         squares += x * x
     rstd = tl.rsqrt(tl.sum(squares, axis=1)[:, None] / n + eps)
-    tl.store(rstd_ptr + row, rstd, mask=row < rows)
     for block in range(BLOCKS):
         col = block * BLOCK + tl.arange(0, BLOCK)[None, :]
-        mask = (row < rows) & (col < n)
+        mask = inside(live, col, n)
         x = load_tile(x_ptr, row, col, x_stride, mask)
         w = tl.load(w_ptr + col, mask=col < n, other=0.0).to(x.dtype)
         tl.store(y_ptr + row * n + col, w * (x * rstd), mask=mask)
+    tl.store(rstd_ptr + row, rstd, mask=live)  # not before: x would have to be loaded again
 
 
 @triton.jit
