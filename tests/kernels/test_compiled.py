@@ -150,3 +150,12 @@ def test_every_launch_is_right_on_a_gpu():
                     kernel[(1,)](x, y[offset:], n, factor, 16)
                     assert torch.equal(y[offset : offset + n], x * factor)
                     assert (y[offset + n :] == -1).all()
+
+
+@pytest.mark.gpu
+def test_memory_that_no_kernel_can_reach_is_refused_on_a_gpu():
+    kernel = keeps_compiled(triton.jit(scaled_copy_kernel))
+    x = torch.ones(16, device="cuda")
+    kernel[(1,)](x, torch.empty_like(x), 16, 2, 16)
+    with pytest.raises(ValueError, match="cpu tensor"):
+        kernel[(1,)](x, torch.ones(16), 16, 2, 16)
