@@ -1,7 +1,7 @@
 """Which claims are no longer those of the last commit, however often an example ran since."""
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from captures.difference import differences
 from captures.fault import Faults
@@ -28,6 +28,25 @@ def moved_since_commit(
         if cells:
             moved[example] = cells
     return moved
+
+
+def told(
+    moved: Mapping[str, Sequence[str]],
+    before: str = "the committed ones",
+    place: str = "in `git diff HEAD -- examples`",
+) -> str:
+    """Which claims differ from those of ``before``, and that nobody may commit them unread."""
+    if not moved:
+        return f"No claim differs from {before}."
+    noun = "example" if len(moved) == 1 else "examples"
+    return "\n".join(
+        [
+            f"Claims of {len(moved)} {noun} differ from {before}:",
+            *(f"    {example}: {', '.join(cells)}" for example, cells in moved.items()),
+            f"Read the difference {place}, before you commit it: a changed claim is a finding, "
+            "about the code or about the page that shows it.",
+        ]
+    )
 
 
 def _moved_cells(project: Project, example: str, machine: str, path: str) -> list[str]:

@@ -11,6 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 from rich.table import Table
 from rich.text import Text
 
+from captures.committed import told
 from captures.fault import Fault
 from captures.forms import read_pages
 from captures.places import shown_at
@@ -116,26 +117,15 @@ class Display(Watcher):
 def last_words(
     outcomes: Sequence[Outcome], moved: Mapping[str, Sequence[str]] | None = None
 ) -> str:
-    """How many examples ran, and which claim something new, so that nobody commits it unread.
+    """How many examples ran, and which claim something new.
 
     ``moved`` names the cells of each example that claim something else than was committed; where
     that is not known, those count whose former transcript claimed something else.
     """
-    before, place = "the committed ones", "in `git diff HEAD -- examples`"
-    if moved is None:
-        before, place = "those recorded before", "above"
-        moved = {each.example: [*each.differences] for each in outcomes if each.differences}
-    lines = [counted(outcomes)]
-    if not moved:
-        return "\n".join([*lines, f"No claim differs from {before}."])
-    noun = "example" if len(moved) == 1 else "examples"
-    lines.append(f"Claims of {len(moved)} {noun} differ from {before}:")
-    lines += [f"    {example}: {', '.join(cells)}" for example, cells in moved.items()]
-    lines.append(
-        f"Read the difference {place}, before you commit it: a changed claim is a finding, "
-        "about the code or about the page that shows it."
-    )
-    return "\n".join(lines)
+    if moved is not None:
+        return f"{counted(outcomes)}\n{told(moved)}"
+    changed = {each.example: [*each.differences] for each in outcomes if each.differences}
+    return f"{counted(outcomes)}\n{told(changed, 'those recorded before', 'above')}"
 
 
 def counted(outcomes: Sequence[Outcome]) -> str:

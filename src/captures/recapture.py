@@ -1,13 +1,19 @@
 """Runs stale examples in the background while pages are being edited."""
 
 import importlib.util
+import logging
 import os
+import re
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
 
+from captures.committed import moved_since_commit, told
 from captures.project import Project
+from captures.transcript import MACHINES
+
+log = logging.getLogger("mkdocs.plugins.captures")
 
 
 class Recapture:
@@ -55,6 +61,20 @@ class Recapture:
             )
             self.notes[name] = "the code has changed since, and this machine cannot run it"
             if finished.returncode:
-                said = (finished.stderr or finished.stdout).strip().split("\n")[-1]
+                said = _complaint(finished.stderr or finished.stdout)
                 self.notes[name] = f"the code has changed since, and running it ended with: {said}"
+            self._tell_of_claims(name)
             (self.signals / "finished").write_text(f"{name}\n{finished.stdout}{finished.stderr}")
+
+    def _tell_of_claims(self, name: str) -> None:
+        """What is recorded in passing is committed in passing, unless somebody says so."""
+        for machine in MACHINES:
+            moved = moved_since_commit(self.project, [name], machine)
+            if moved:
+                log.info("%s", told(moved))
+
+
+def _complaint(said: str) -> str:
+    """The first line that names a place, else the last one."""
+    place = re.search(r"^(?:captures check will refuse: )?(\S+:\d+: .*)", said, re.MULTILINE)
+    return place[1] if place else said.strip().split("\n")[-1]

@@ -1,6 +1,7 @@
 import importlib.util
 import time
 
+import captures.recapture
 from captures.recapture import Recapture
 
 
@@ -41,6 +42,28 @@ def test_a_failed_run_is_told_and_not_tried_again(sandbox, monkeypatch) -> None:
     recapture.start({"a/nowhere": "other code"})
     assert recapture._thread is not first
     finish(recapture)
+
+
+def test_the_note_names_where_it_failed(sandbox, monkeypatch) -> None:
+    with_torch(monkeypatch)
+    sandbox.example("a/one", "# %% claim\nraise ValueError(1)\n")
+    recapture = Recapture(sandbox.project)
+    recapture.start({"a/one": "code"})
+    finish(recapture)
+    assert "ended with: examples/a/one.py:2: cell `claim` raised" in recapture.notes["a/one"]
+
+
+def test_claims_that_changed_in_passing_are_told_of(sandbox, monkeypatch, caplog) -> None:
+    with_torch(monkeypatch)
+    caplog.set_level("INFO")
+    told_of: dict[str, dict[str, list[str]]] = {"cpu": {"a/one": ["claim"]}, "gpu": {}}
+    monkeypatch.setattr(
+        captures.recapture, "moved_since_commit", lambda project, names, machine: told_of[machine]
+    )
+    recapture = Recapture(sandbox.project)
+    recapture.start({"a/one": "code"})
+    finish(recapture)
+    assert caplog.text.count("Claims of 1 example differ from the committed ones") == 1
 
 
 def test_one_run_at_a_time(sandbox, monkeypatch) -> None:
