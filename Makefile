@@ -1,7 +1,7 @@
 # Every command that a person or a workflow runs here; `make` lists them.
 PYTHON ?= python3
 BIN := .venv/bin
-PORT = 8000
+PORT ?= 8000
 
 export NO_MKDOCS_2_WARNING := 1
 
