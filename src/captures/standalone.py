@@ -94,7 +94,10 @@ def _header(script: Script, cells: Sequence[Cell], parts: Inlined) -> str:
     if script.needs_gpu:
         lines += ["#", "# Run it on a machine with a CUDA GPU:"]
     elif "triton" in parts.packages:
-        lines += ["#", "# Run it, on a CUDA GPU or, without one, in Triton's interpreter:"]
+        lines += [
+            "#",
+            "# Run it, on a CUDA GPU or else in Triton's interpreter, which needs numpy:",
+        ]
     else:
         lines += ["#", "# Run it:"]
     return "\n".join([*filter(None, lines), f"#     python {file}"])

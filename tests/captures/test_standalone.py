@@ -158,7 +158,7 @@ def test_the_header_says_how_to_run_it(house) -> None:
     triton = "# %% setup\nimport torch\nimport triton\nprint(torch, triton)\n"
     text = alone(house, triton)
     assert "# It needs torch and triton.\n" in text
-    assert "# Run it, on a CUDA GPU or, without one, in Triton's interpreter:\n" in text
+    assert "# Run it, on a CUDA GPU or else in Triton's interpreter, which needs numpy:\n" in text
     assert "CUDA GPU:\n" in alone(house, f"# needs: gpu\n\n{triton}")
 
 
