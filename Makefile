@@ -15,7 +15,8 @@ help: ## list the targets
 .PHONY: site
 site: .venv/everything ## run every example on this machine, then build the site strictly into site/
 	$(BIN)/captures run -j 2
-	$(BIN)/mkdocs build --strict
+	$(BIN)/mkdocs build --strict --site-dir .cache/site
+	@rm -rf site && mv .cache/site site # a build that fails leaves the former site as it was
 	@echo && cat .cache/captures/last-words.txt
 	@echo "site/ is built. To look at it on http://127.0.0.1:8001/: python3 -m http.server --directory site 8001"
 

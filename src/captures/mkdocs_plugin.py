@@ -191,6 +191,7 @@ class CapturesPlugin(BasePlugin):
             _add(files, config, uri, write())
         except Faults as found:
             self._note(found)
+            _add(files, config, uri, "")  # or every link to it is a fault as well
 
     def _add_notebook(self, files: Files, config: MkDocsConfig, page: Path) -> None:
         """As a file on disk: mkdocs-jupyter passes over files that exist in memory only."""

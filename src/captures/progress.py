@@ -80,7 +80,7 @@ class Display(Watcher):
         refused: Sequence[Fault] = (),
         said: str = "",
     ) -> None:
-        """The table, every difference, the last words, every failure with its pages, and refusals.
+        """The table, every difference, every failure with its pages, refusals, and the last words.
 
         ``refused`` is what `captures check` will say of scripts that ran well, ``said`` what
         ``last_words`` made of the outcomes.
@@ -90,14 +90,14 @@ class Display(Watcher):
         for outcome in outcomes:
             if outcome.differences:
                 self.say(f"\n{outcome.difference}")
-        ran, _, moved = said.partition("\n")
-        self.say(f"\n{ran}")
-        self.say(moved, "bold yellow" if "\n" in moved else "green")
         self._failures(project, outcomes)
         if refused:
             self.say("")
         for fault in refused:
             self.say(f"captures check will refuse: {fault}", "red")
+        ran, _, moved = said.partition("\n")
+        self.say(f"\n{ran}")
+        self.say(moved, "bold yellow" if "\n" in moved else "green")
         failed = [outcome.example for outcome in outcomes if not outcome.ok]
         if failed:
             self.say(f"\n{len(failed)} of {len(outcomes)} failed: {', '.join(failed)}", "red")

@@ -250,15 +250,19 @@ def _misquoted(
     holding: Sequence[tuple[Transcript, Output]],
 ) -> str:
     where = f"{form.target}#{form.cell}"
-    if holding:
-        held = ", ".join(transcript.machine for transcript, _ in holding)
-        return f"'{form.text}' stands in {where} on {held} only; write {where}@{held} to say so"
-    machines = " or ".join(transcript.machine for transcript, _ in outputs)
-    if cell.measured and re.search(r"\d", form.text):
-        return f"{where} is measured, so '{form.text}' may change; pull it: [](capture:{where}:key)"
-    lines = [line for _, output in outputs for line in claims(output).split("\n")]
+    lacking = [each for each in outputs if each not in holding]
+    machines = " or ".join(transcript.machine for transcript, _ in lacking)
+    lines = [line for _, output in lacking for line in claims(output).split("\n")]
     near = get_close_matches(form.text, lines, n=1, cutoff=0.4)
     hint = f"; it printed '{near[0].strip()}'" if near else ""
+    if holding:
+        held = ", ".join(transcript.machine for transcript, _ in holding)
+        return (
+            f"'{form.text}' stands in {where} on {held} only, and not on {machines}{hint}: mend "
+            f"what is wrong there or, if the two do differ, write {where}@{held}"
+        )
+    if cell.measured and re.search(r"\d", form.text):
+        return f"{where} is measured, so '{form.text}' may change; pull it: [](capture:{where}:key)"
     return f"'{form.text}' does not stand in what {where} printed on {machines}{hint}"
 
 

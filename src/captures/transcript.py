@@ -187,7 +187,8 @@ class _Reader:
     def _fault(self, line: int, message: str) -> None:
         where = self.project.relative(transcript_path(self.project, self.example, self.machine))
         anew = f"captures run {self.example} --machine {self.machine} --force"
-        self.faults.append(Fault(where, line, f"{message}; record it anew with `{anew}`"))
+        remedy = f"take that back with `git checkout {where}`, or record it anew with `{anew}`"
+        self.faults.append(Fault(where, line, f"{message}; {remedy}"))
 
     def _require_whole(self) -> None:
         if self.lines[-1] != _END or "" not in self.lines:

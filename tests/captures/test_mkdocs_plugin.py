@@ -384,6 +384,17 @@ def test_serve_tells_of_faults_and_of_no_consequences(house) -> None:
         assert "contains a link" not in said  # to what cannot be shown
 
 
+def test_a_transcript_edited_by_hand_is_a_fault_without_consequences(house) -> None:
+    house.write("docs/index.md", "# Home\n\n[Runs](runs.md)\n")
+    transcript = house.project.examples / "a/one.cpu.txt"
+    transcript.write_text(transcript.read_text().replace("[claim]", "[claim]\n    more: 1"))
+    done = mkdocs(house, "build", "--strict")
+    said = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert "take that back with `git checkout examples/a/one.cpu.txt`" in said
+    assert "contains a link" not in said
+
+
 def shows(url: str, text: str, server: subprocess.Popen, seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     html = ""

@@ -34,7 +34,7 @@ def test_each_example_is_named_as_it_starts_and_ends(sandbox) -> None:
     assert "\x1b" not in text
 
 
-def test_a_failure_stands_at_the_end_with_its_page_and_last_output(sandbox) -> None:
+def test_a_failure_has_its_page_and_last_output_and_what_is_short_comes_last(sandbox) -> None:
     sandbox.write("docs/p.md", "# P\n\n::: run a/two#x\n")
     text = shown(sandbox, FAILED, Outcome("a/one", "ran", "claims hold", 1.0))
     tail = text[text.index("examples/a/two.py:7:") :]
@@ -43,6 +43,8 @@ def test_a_failure_stands_at_the_end_with_its_page_and_last_output(sandbox) -> N
         "    shown at docs/p.md:3\n"
         "    the last it said:\n"
         "        [red]the last\n"
+        "\n2 examples: 1 ran, 1 failed.\n"
+        "No claim differs from those recorded before.\n"
         "\n1 of 2 failed: a/two\n"
     )
 

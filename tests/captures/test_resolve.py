@@ -152,7 +152,10 @@ def test_the_source_of_a_helper_beside_examples(house) -> None:
         ("::: source gk.gelu:GELU.foward", "did you mean GELU.forward or GELU?"),
         ("[0.7](capture:a/one#claim)", "'0.7' does not stand in what a/one#claim printed"),
         ("[sum: 0.6](capture:a/one#claim)", "it printed 'sum: 0.5'"),
-        ("[cuda.FloatTensor](capture:a/one#differs)", "on gpu only; write a/one#differs@gpu"),
+        (
+            "[cuda.FloatTensor](capture:a/one#differs)",
+            "on gpu only, and not on cpu; it printed 'type: FloatTensor'",
+        ),
         ("[4101](capture:a/one#speed)", "pull it: [](capture:a/one#speed:key)"),
         ("[](capture:a/one#speed:gbs)", "no line 'gbs: …'; did you mean gbps?"),
         ("[](capture:a/one#differs:type)", "choose one with @gpu or @cpu"),

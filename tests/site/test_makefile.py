@@ -87,10 +87,8 @@ def test_serve_takes_another_port(project):
 
 def test_site_ends_with_what_ran_and_how_to_look_at_it(project):
     keeps = f"mkdir -p .cache/captures && echo '2 ran.' >.cache/captures/{LAST_WORDS}"
-    for program, does in {"captures": keeps, "mkdocs": "echo built"}.items():
-        stand_in = project / ".venv/bin" / program
-        stand_in.write_text(f"#!/bin/sh\n{does}\n")
-        stand_in.chmod(0o755)
+    stand_in(project, "captures", keeps)
+    stand_in(project, "mkdocs", "mkdir .cache/site && echo built")
     *_, built, blank, ran, last = make(project, "site").stdout.splitlines()
     assert (built, blank, ran) == ("built", "", "2 ran.")
     address, command = last.removeprefix("site/ is built. To look at it on ").split("/: ")
@@ -99,6 +97,21 @@ def test_site_ends_with_what_ran_and_how_to_look_at_it(project):
     readme = (ROOT / "README.md").read_text()
     assert command in readme and f"<{address}>" in readme
     assert port not in planned(project, "serve"), "both can run at once"
+
+
+def test_a_build_that_fails_leaves_the_former_site(project):
+    stand_in(project, "captures", "true")
+    stand_in(project, "mkdocs", "mkdir -p .cache/site && exit 1")
+    (project / "site").mkdir()
+    (project / "site/index.html").write_text("former")
+    assert make(project, "site").returncode != 0
+    assert (project / "site/index.html").read_text() == "former"
+
+
+def stand_in(project, program, does):
+    script = project / ".venv/bin" / program
+    script.write_text(f"#!/bin/sh\n{does}\n")
+    script.chmod(0o755)
 
 
 @pytest.mark.parametrize("python", ["false", "no-such-python"])
